@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"rebuild-check.dev/rebuild-check/verifier/apply"
@@ -53,6 +54,10 @@ func (r *run) makePlace(ctx context.Context, name string) (*place, error) {
 	return p, nil
 }
 
+// platform is the nodes': kind runs them on the engine's own kernel, which is taken to be this host's
+// and then checked.
+func platform() string { return "linux/" + runtime.GOARCH }
+
 // prepare waits for the nodes and takes the inventory that every repeat must come back to.
 func (p *place) prepare(ctx context.Context, nodes int) (err error) {
 	if p.client, err = apply.Connect(p.cluster.Kubeconfig); err != nil {
@@ -60,6 +65,14 @@ func (p *place) prepare(ctx context.Context, nodes int) (err error) {
 	}
 	if p.cluster.Facts.Version, p.cluster.Facts.Nodes, err = p.client.WaitReady(ctx, nodes); err != nil {
 		return err
+	}
+	for _, node := range p.cluster.Facts.Nodes {
+		if node.Platform != platform() {
+			return &cluster.Trouble{
+				Code: "cluster-failed", Err: fmt.Errorf("node %s is %s, and the images were resolved for %s", node.Name, node.Platform, platform()),
+				Do: "run it on a host of the engine's own platform",
+			}
+		}
 	}
 	p.before = p.client.Inventory(ctx)
 	if len(p.before.Unread) > 0 {
@@ -98,8 +111,8 @@ func (r *run) leftover(err error) {
 	}
 }
 
-// repeats runs the declared repeats in the place, each from clean, and leaves it. It ends with the
-// first repeat that decides the outcome.
+// repeats runs the declared repeats in the place, each from clean, and leaves it. It ends with a
+// repeat that was refused or did not settle: the next would be the same.
 func (r *run) repeats(ctx context.Context, p *place) {
 	count := 0
 	for _, e := range r.facts.Experiments {

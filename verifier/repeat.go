@@ -3,6 +3,7 @@ package verifier
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"rebuild-check.dev/rebuild-check/verifier/bundle"
@@ -55,22 +56,13 @@ func (r *run) metrics() []string {
 	var names []string
 	for _, name := range scenario.Metrics {
 		for _, e := range r.facts.Experiments {
-			if contains(e.Metrics, name) {
+			if slices.Contains(e.Metrics, name) {
 				names = append(names, name)
 				break
 			}
 		}
 	}
 	return names
-}
-
-func contains(list []string, s string) bool {
-	for _, item := range list {
-		if item == s {
-			return true
-		}
-	}
-	return false
 }
 
 // apply sends the set; it is false when an object was refused or the server could not be spoken to.
@@ -195,6 +187,10 @@ func (r *run) clean(ctx context.Context, p *place, repeat *evidence.Repeat, last
 		err = p.client.AwaitGone(waitCtx, cleaning.Left)
 		cancel()
 		cleaning = drift.Clean(p.before, p.client.Inventory(ctx))
+	}
+	if ctx.Err() != nil {
+		done("%v", context.Cause(ctx))
+		return
 	}
 	cleaning.NewCluster = err != nil || len(cleaning.Left)+len(cleaning.Lost)+len(cleaning.Unread) > 0
 	repeat.Cleaning = &cleaning

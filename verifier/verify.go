@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -80,7 +79,7 @@ func newRun(opts Options) *run {
 		NotCovered: verdict.NotCovered(),
 	}
 	for _, m := range opts.Mirrors {
-		r.facts.Request.Mirrors = append(r.facts.Request.Mirrors, m.Host+"="+m.Endpoint)
+		r.facts.Request.Mirrors = append(r.facts.Request.Mirrors, m.String())
 	}
 	rand.Read(r.key[:]) // never fails: crypto/rand
 	return r
@@ -244,7 +243,7 @@ func (r *run) rebuild(ctx context.Context) {
 	coming := r.raise(raised)
 
 	done := r.stage("images")
-	lookup := images.Options{Mirrors: r.opts.Mirrors, Platform: "linux/" + runtime.GOARCH}
+	lookup := images.Options{Mirrors: r.opts.Mirrors, Platform: platform()}
 	locked, findings := images.Resolve(ctx, images.References(r.set), lookup)
 	r.facts.Images, r.facts.ImagesAsked = locked, ctx.Err() == nil
 	r.found(findings...)

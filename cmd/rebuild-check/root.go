@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -25,6 +26,9 @@ const example = `  rebuild-check --rev HEAD
   rebuild-check --rev v1.4.0 --repo https://example.com/shop.git --path deploy/overlays/prod -n shop
   rebuild-check --rev HEAD --registry-mirror registry.example.com=http://127.0.0.1:5001 -o json`
 
+// evidenceFolder takes the evidence of runs that name no folder, one folder each.
+const evidenceFolder = "rebuild-check-evidence"
+
 // flags are the command line of the main job.
 type flags struct {
 	opts     verifier.Options
@@ -44,17 +48,18 @@ compares the live state with Git. If the repository is enough, it writes the evi
 piece that is missing.
 
 Exit codes: 0 reproduced, 1 not reproduced, 2 usage, 3 inconclusive (safe to retry), 130 and 143 after a signal.`,
-		Example: example, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true, Version: version(),
+		Example: example, Args: noArgs, SilenceErrors: true, SilenceUsage: true, Version: version(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w; see rebuild-check --help", err) })
 	v := root.Flags()
 	v.SortFlags = false
 	v.StringVar(&f.opts.Rev, "rev", "", "revision to rebuild: a commit, short id, branch or tag (required)")
 	v.StringVar(&f.opts.Repo, "repo", ".", "repository: a `folder` inside it, or a URL")
 	v.StringVar(&f.opts.Path, "path", ".", "`folder` of the revision to render: Kustomize, or plain YAML and JSON")
 	v.StringVarP(&f.opts.Namespace, "namespace", "n", "", "namespace of objects that name none (default: the only one that the set uses, else "+verifier.DefaultNamespace+")")
-	v.StringVar(&f.evidence, "evidence-dir", "", "empty or new `folder` for the evidence (default rebuild-check-evidence/TIME-COMMIT)")
+	v.StringVar(&f.evidence, "evidence-dir", "", "empty or new `folder` for the evidence (default "+evidenceFolder+"/TIME)")
 	v.StringVar(&f.opts.NodeImage, "node-image", fallback(os.Getenv("REBUILD_CHECK_NODE_IMAGE"), cluster.DefaultNodeImage), "kind node `image`; also REBUILD_CHECK_NODE_IMAGE")
 	v.IntVar(&f.opts.Nodes, "nodes", 1, "nodes of the cluster: one control plane, the rest workers")
 	v.StringArrayVar(&f.mirrors, "registry-mirror", nil, "pull images of a registry from elsewhere: `HOST=ENDPOINT[,NODE-ENDPOINT]`, repeatable")
@@ -63,6 +68,13 @@ Exit codes: 0 reproduced, 1 not reproduced, 2 usage, 3 inconclusive (safe to ret
 	v.BoolVar(&f.opts.KeepCluster, "keep-cluster", false, "leave the cluster and print its kubeconfig")
 	v.StringVarP(&f.output, "output", "o", "text", "result on standard output: text or json")
 	return root
+}
+
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q is no flag; name the revision with --rev, as in --rev HEAD", args[0])
+	}
+	return nil
 }
 
 func fallback(value, otherwise string) string {
@@ -124,26 +136,27 @@ func (f *flags) run(cmd *cobra.Command) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if f.evidence != "" {
-		if err := bundle.Prepare(f.evidence); err != nil {
-			return err
-		}
+	if f.evidence == "" {
+		f.evidence = filepath.Join(evidenceFolder, time.Now().UTC().Format("20060102T150405.000Z"))
+	}
+	made := absent(f.evidence)
+	if err := bundle.Prepare(f.evidence); err != nil {
+		return err
 	}
 	progress := newProgress(cmd.ErrOrStderr())
 	f.opts.Progress, f.opts.Tool = progress.stage, "rebuild-check "+version()
 	result, err := verifier.Verify(cmd.Context(), f.opts)
 	progress.close()
 	if err != nil {
-		if f.evidence != "" {
-			_ = os.Remove(f.evidence) // made empty above, or there before; a folder with content stays
+		for _, folder := range made {
+			_ = os.Remove(folder) // made empty above; a folder with content stays
 		}
 		return err
 	}
-	folder, err := f.write(result)
-	if err != nil {
+	if err = bundle.Write(f.evidence, result.Run, result.Raws); err != nil {
 		err = fmt.Errorf("writing the evidence: %w", err)
 	} else {
-		fmt.Fprintf(cmd.ErrOrStderr(), "evidence: %s\n", folder)
+		fmt.Fprintf(cmd.ErrOrStderr(), "evidence: %s\n", f.evidence)
 	}
 	for _, path := range result.Kept {
 		fmt.Fprintf(cmd.ErrOrStderr(), "kept: KUBECONFIG=%s\n", path)
@@ -161,17 +174,15 @@ func (f *flags) run(cmd *cobra.Command) error {
 	return &exit{code, err}
 }
 
-// write puts the evidence on disk and says where.
-func (f *flags) write(result *verifier.Result) (string, error) {
-	folder := f.evidence
-	if folder == "" {
-		commit := "unknown"
-		if result.Run.Revision != nil {
-			commit = result.Run.Revision.Commit[:12]
+// absent are the folders that making this one makes, the deepest first.
+func absent(folder string) []string {
+	var list []string
+	for at := filepath.Clean(folder); ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
+			return list
 		}
-		folder = filepath.Join("rebuild-check-evidence", result.Run.Started.Format("20060102T150405Z")+"-"+commit+"-"+strings.TrimPrefix(result.Run.ID, "rbc-")[:6])
+		list = append(list, at)
 	}
-	return folder, bundle.Write(folder, result.Run, result.Raws)
 }
 
 func (f *flags) print(w io.Writer, run evidence.Run) error {

@@ -47,10 +47,14 @@ func (c *Client) Clean(ctx context.Context, set *evidence.Set, created []string)
 			return ignoreNotFound(c.dynamic.Resource(pods).Namespace(name).DeleteCollection(groupCtx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 		})
 	}
+	var alone []evidence.ID // objects that go by themselves
 	for i := range set.Objects {
 		o := &set.Objects[i]
 		if (o.Kind == "Namespace" && o.Group == "") || (slices.Contains(own, o.Namespace) && !workload(o.ID)) {
 			continue
+		}
+		if !slices.Contains(own, o.Namespace) {
+			alone = append(alone, o.ID)
 		}
 		group.Go(func() error {
 			resource, err := c.resource(o.APIVersion, o.ID)
@@ -70,6 +74,7 @@ func (c *Client) Clean(ctx context.Context, set *evidence.Set, created []string)
 	for _, name := range own {
 		group.Go(func() error { return c.awaitGone(groupCtx, name) })
 	}
+	group.Go(func() error { return c.AwaitGone(groupCtx, alone) })
 	if err := group.Wait(); err != nil {
 		return err
 	}
@@ -97,6 +102,9 @@ func (c *Client) AwaitGone(ctx context.Context, ids []evidence.ID) error {
 	for _, id := range ids {
 		group.Go(func() error {
 			m, err := c.mapper.RESTMapping(schema.GroupKind{Group: id.Group, Kind: id.Kind})
+			if isNoMatch(err) {
+				return nil // its definition is gone, and all of its objects
+			}
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,6 +89,7 @@ func (c *Client) applyOne(ctx context.Context, object *evidence.Object) (evidenc
 	}
 	answer.Error, answer.Reason = err.Error(), string(apierrors.ReasonForError(err))
 	if troubled(ctx, err) {
+		answer.Reason = evidence.ReasonTrouble
 		return answer, fmt.Errorf("applying %s: %w", object.ID, err)
 	}
 	return answer, nil
@@ -117,7 +119,7 @@ func (c *Client) send(ctx context.Context, object *evidence.Object, options meta
 
 // settleGround waits until the new namespaces and definitions can be used.
 func (c *Client) settleGround(ctx context.Context, set *evidence.Set, results []evidence.Applied) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, waiting := errgroup.WithContext(ctx)
 	established := false
 	for _, r := range results {
 		if r.Error != "" || r.Object.Kind != "CustomResourceDefinition" {
@@ -125,7 +127,7 @@ func (c *Client) settleGround(ctx context.Context, set *evidence.Set, results []
 		}
 		established = true
 		group.Go(func() error {
-			err := c.await(ctx, crds, "", r.Object.Name, func(event watch.Event) (bool, error) {
+			err := c.await(waiting, crds, "", r.Object.Name, func(event watch.Event) (bool, error) {
 				return conditionTrue(event.Object, "Established"), nil
 			})
 			if err != nil {
@@ -135,13 +137,44 @@ func (c *Client) settleGround(ctx context.Context, set *evidence.Set, results []
 		})
 	}
 	for _, namespace := range set.Namespaces() {
-		group.Go(func() error { return c.awaitNamespace(ctx, namespace) })
+		group.Go(func() error { return c.awaitNamespace(waiting, namespace) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
 	if established {
-		c.mapper.Reset()
+		return c.awaitServed(ctx, set)
+	}
+	return nil
+}
+
+// servedLimit is how long an established definition may take to show in discovery.
+const servedLimit = 30 * time.Second
+
+// awaitServed waits until discovery shows every kind that the set defines and uses. Discovery cannot
+// be watched, and lags behind the Established condition.
+func (c *Client) awaitServed(ctx context.Context, set *evidence.Set) error {
+	ctx, cancel := context.WithTimeout(ctx, servedLimit)
+	defer cancel()
+	for _, o := range set.Objects {
+		if !set.Defines(o.Group, o.Kind) {
+			continue
+		}
+		for {
+			_, err := c.mapping(o.APIVersion, o.Kind)
+			if err == nil {
+				break
+			}
+			if !isNoMatch(err) {
+				return err
+			}
+			select {
+			case <-time.After(100 * time.Millisecond):
+				c.mapper.Reset()
+			case <-ctx.Done():
+				return nil // the definition may lack this version: applying the object will tell
+			}
+		}
 	}
 	return nil
 }

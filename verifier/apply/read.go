@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -64,7 +65,7 @@ func (c *Client) fresh(ctx context.Context, object *evidence.Object) (map[string
 		return nil, errors.New("the server takes this kind under its own name only")
 	}
 	renamed := *object
-	renamed.Name = "rbc-fresh"
+	renamed.Name = evidence.FreshName
 	renamed.Content = maps.Clone(object.Content)
 	meta, _ := object.Content["metadata"].(map[string]any)
 	meta = maps.Clone(meta)
@@ -131,7 +132,7 @@ func (c *Client) Inventory(ctx context.Context) evidence.Inventory {
 	for _, list := range lists {
 		for _, resource := range list.APIResources {
 			gv, err := schema.ParseGroupVersion(list.GroupVersion)
-			if err != nil || resource.Kind == "Event" || strings.Contains(resource.Name, "/") || !contains(resource.Verbs, "list") || gv.Group == "metrics.k8s.io" {
+			if err != nil || resource.Kind == "Event" || strings.Contains(resource.Name, "/") || !slices.Contains(resource.Verbs, "list") || gv.Group == "metrics.k8s.io" {
 				continue
 			}
 			group.Go(func() error {
@@ -175,13 +176,4 @@ func (c *Client) listKind(ctx context.Context, gvr schema.GroupVersionResource, 
 		return nil
 	})
 	return objects, err
-}
-
-func contains(verbs metav1.Verbs, verb string) bool {
-	for _, v := range verbs {
-		if v == verb {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@
 package bundle
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type Raw struct {
 // Prepare makes the folder, or takes an empty one. A folder that holds anything, a symlink or a
 // file is refused: nothing of an earlier run may be taken for this one's.
 func Prepare(folder string) error {
-	info, err := os.Lstat(folder)
+	info, err := os.Lstat(filepath.Clean(folder)) // "link/" would follow the link
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return os.MkdirAll(folder, 0o700)
@@ -95,11 +96,39 @@ func Read(folder string) (evidence.Run, error) {
 	if err != nil {
 		return run, err
 	}
-	if err := json.Unmarshal(text, &run); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&run); err != nil {
 		return run, fmt.Errorf("reading %s: %w", filepath.Join(folder, File), err)
 	}
 	if run.SchemaVersion != evidence.SchemaVersion {
 		return run, fmt.Errorf("%s has schemaVersion %q, and this version reads %q", filepath.Join(folder, File), run.SchemaVersion, evidence.SchemaVersion)
 	}
+	if run.Set != nil {
+		for _, o := range run.Set.Objects {
+			numbers(o.Content)
+		}
+	}
 	return run, nil
+}
+
+// numbers makes whole numbers int64 and others float64, as evidence.Object says, and gives the value.
+func numbers(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, item := range value {
+			value[key] = numbers(item)
+		}
+	case []any:
+		for i, item := range value {
+			value[i] = numbers(item)
+		}
+	case json.Number:
+		if n, err := value.Int64(); err == nil {
+			return n
+		}
+		f, _ := value.Float64() // a JSON number that is out of range is infinite
+		return f
+	}
+	return value
 }

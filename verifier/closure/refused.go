@@ -22,7 +22,7 @@ func Refused(set *evidence.Set) []evidence.Finding {
 				Code: "privileged-refused", Severity: evidence.Fail, Object: object.ID.String(),
 				Field: evidence.FieldPath(at.path...), Origin: object.At(at.path...),
 				Message: why + "; kind nodes are privileged containers, so this reaches the host",
-				Do:      "remove it, or allow it in a policy outside the revision",
+				Do:      "remove it from the repository",
 			})
 		}
 		for _, pod := range object.PodSpecs() {

@@ -76,7 +76,7 @@ func encrypted(object *evidence.Object) []evidence.Finding {
 		return nil
 	}
 	finding.Field, finding.Origin = evidence.FieldPath(path...), object.At(path...)
-	finding.Do = "version what the rebuild may use in its place, or name the key as an input from outside"
+	finding.Do = "version what the rebuild may use in its place"
 	return []evidence.Finding{finding}
 }
 

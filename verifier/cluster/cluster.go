@@ -25,6 +25,10 @@ import (
 // DefaultNodeImage is kind's own node image for this release of kind.
 const DefaultNodeImage = defaults.Image
 
+// closeLimit bounds each of the two steps that take away a cluster that could not be made: until
+// kind has given up, and the rest. An engine that hangs answers neither.
+const closeLimit = 30 * time.Second
+
 // Options say what cluster to make.
 type Options struct {
 	// NodeImage is a reference that the engine has or can pull.
@@ -75,7 +79,9 @@ func Create(ctx context.Context, name string, opts Options) (*Cluster, error) {
 	config, patches := kindConfig(name, eng, opts)
 	c.Facts.Patches = patches
 	if err := c.start(ctx, config, opts); err != nil {
-		return nil, errors.Join(err, c.Close(context.WithoutCancel(ctx)))
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		defer cancel()
+		return nil, errors.Join(err, c.Close(closing))
 	}
 	return c, nil
 }
@@ -127,10 +133,9 @@ func (c *Cluster) start(ctx context.Context, config *v1alpha4.Cluster, opts Opti
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		if removeErr := c.abort(context.WithoutCancel(ctx), done); removeErr != nil {
-			return errors.Join(ctx.Err(), removeErr)
-		}
-		return ctx.Err()
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		defer cancel()
+		return errors.Join(ctx.Err(), c.abort(closing, done))
 	}
 	if err != nil {
 		return &Trouble{
@@ -149,17 +154,16 @@ func (c *Cluster) start(ctx context.Context, config *v1alpha4.Cluster, opts Opti
 	return err
 }
 
-// abort removes the cluster's containers until kind has given up.
+// abort removes the cluster's containers until kind has given up. Where ctx ends first, what kind may
+// still make is left behind.
 func (c *Cluster) abort(ctx context.Context, done <-chan error) error {
 	for {
 		err := c.remove(ctx)
-		if err != nil {
-			<-done
-			return c.remove(ctx)
-		}
 		select {
 		case <-done: // whatever kind says, what it made is what counts
 			return c.remove(ctx)
+		case <-ctx.Done():
+			return c.leftover(errors.Join(fmt.Errorf("waiting for kind to give up: %w", ctx.Err()), err))
 		case <-time.After(200 * time.Millisecond): // kind may be starting the next container
 		}
 	}
@@ -198,12 +202,16 @@ func (c *Cluster) remove(ctx context.Context) error {
 // the commands that remove it.
 func (c *Cluster) Close(ctx context.Context) error {
 	if err := c.remove(ctx); err != nil {
-		return &Leftover{Command: "docker ps -aq --filter label=io.x-k8s.kind.cluster=" + c.Facts.Name + " | xargs docker rm -fv", Err: err}
+		return c.leftover(err)
 	}
 	if err := os.RemoveAll(c.folder); err != nil {
 		return &Leftover{Command: "rm -r " + c.folder, Err: err}
 	}
 	return nil
+}
+
+func (c *Cluster) leftover(err error) *Leftover {
+	return &Leftover{Command: "docker ps -aq --filter label=io.x-k8s.kind.cluster=" + c.Facts.Name + " | xargs docker rm -fv", Err: err}
 }
 
 // Leftover is something that could not be removed, and the command that removes it.

@@ -82,16 +82,17 @@ func nodeEndpoint(ctx context.Context, m scenario.Mirror) (string, error) {
 		return "", fmt.Errorf("reading docker inspect: %w", err)
 	}
 	for _, c := range containers {
-		for port, bindings := range c.NetworkSettings.Ports {
+		for published, bindings := range c.NetworkSettings.Ports {
+			port, tcp := strings.CutSuffix(published, "/tcp")
 			for _, b := range bindings {
-				if b.HostPort != u.Port() {
+				if !tcp || b.HostPort != u.Port() {
 					continue
 				}
 				name := strings.TrimPrefix(c.Name, "/")
 				if _, ok := c.NetworkSettings.Networks[network]; !ok {
 					return "", fail("container %s is not on the network %s (docker network connect %s %s)", name, network, network, name)
 				}
-				return fmt.Sprintf("%s://%s:%s", u.Scheme, name, strings.TrimSuffix(port, "/tcp")), nil
+				return fmt.Sprintf("%s://%s:%s", u.Scheme, name, port), nil
 			}
 		}
 	}

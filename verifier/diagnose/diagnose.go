@@ -4,6 +4,7 @@ package diagnose
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,15 +27,18 @@ func Why(set *evidence.Set, r evidence.Repeat) []evidence.Finding {
 			d.report("unschedulable", d.workloadOf(p.Object), "", p.Why, "give the cluster what the Pod asks for, or ask for less")
 		}
 	}
-	for _, p := range r.Settled.Pending {
-		if owner := d.workloadOf(p.Object); d.explained[owner] || d.explained[p.Object] || d.servedBy(p.Object) {
-			continue
+	for _, pods := range []bool{false, true} { // a Pod speaks where nothing of the set does for it
+		for _, p := range r.Settled.Pending {
+			owner := d.workloadOf(p.Object)
+			if (p.Object.Kind == "Pod") != pods || d.explained[owner] || d.servedBy(p.Object) {
+				continue
+			}
+			code := "not-ready"
+			if p.Object.Kind == "Job" && p.Status == "Failed" {
+				code = "job-failed"
+			}
+			d.report(code, owner, "", strings.TrimSpace(p.Status+": "+p.Why), "see the timeline of this repeat in the evidence")
 		}
-		code := "not-ready"
-		if p.Object.Kind == "Job" && p.Status == "Failed" {
-			code = "job-failed"
-		}
-		d.report(code, p.Object, "", strings.TrimSpace(p.Status+": "+p.Why), "see the timeline of this repeat in the evidence")
 	}
 	return d.findings
 }
@@ -47,20 +51,36 @@ type diagnosis struct {
 }
 
 // pullTrouble are words of a pull error that speak of the registry's state and not of the image.
-var pullTrouble = []string{"429", "too many requests", "timeout", "timed out", "connection refused", "connection reset", "no such host", "500", "502", "503", "504", "i/o", "EOF"}
+var pullTrouble = regexp.MustCompile(`(?i)\b(429|500|502|503|504)\b|too many requests|timeout|timed out|connection refused|connection reset|no such host|\bi/o\b|\bEOF\b`)
+
+// names are parts of a pull error that the revision writes: they speak of no state.
+var names = regexp.MustCompile(`https?://[^\s"]+|sha256:[0-9a-f]+`)
+
+// troubled tells whether the error of a pull is the registry's. What names the image is taken out first.
+func troubled(message, reference string) bool {
+	message = names.ReplaceAllString(message, "")
+	repository, _, _ := strings.Cut(reference, "@")
+	for _, name := range []string{reference, repository, repository[:max(0, strings.LastIndexByte(repository, ':'))]} {
+		if name != "" {
+			message = strings.ReplaceAll(message, name, "")
+		}
+	}
+	return pullTrouble.MatchString(message)
+}
 
 func (d *diagnosis) container(c evidence.Container) {
-	if c.Ready || c.Why == "Completed, exit code 0" {
+	if c.Ready || c.State == "Completed" {
 		return
 	}
 	switch c.State {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
 		severity := evidence.Fail
 		message := c.Why
-		if event := d.lastEvent(c.Pod, "Failed"); event != "" {
+		// The kubelet repeats itself as "Error: ImagePullBackOff"; only the pull's own event says why.
+		if event := d.lastEvent(c.Pod, "Failed", "pull image", c.Reference); event != "" {
 			message = event
 		}
-		if slices.ContainsFunc(pullTrouble, func(word string) bool { return strings.Contains(strings.ToLower(message), strings.ToLower(word)) }) {
+		if troubled(message, c.Reference) {
 			severity = evidence.Inconclusive
 		}
 		d.reportAs(severity, "image-pull", c.Workload, "containers["+c.Name+"].image", c.Reference+": "+message, "make the image pullable by the nodes (--registry-mirror), or name one that is")
@@ -86,6 +106,8 @@ func (d *diagnosis) ended(c evidence.Container) {
 		d.report("oom-killed", c.Workload, field+".resources.limits.memory", "it used more memory than its limit", "raise the limit above the peak of a start")
 	case c.Restarts > 0 && strings.Contains(killed, "failed liveness probe"):
 		d.report("probe-killed", c.Workload, field+".livenessProbe", fmt.Sprintf("the liveness probe killed it %d times before it was ready", c.Restarts), "give it a startupProbe that allows for its start")
+	case c.Restarts == 0 && c.State == "Error" && c.Workload.Group == "batch":
+		d.report("job-failed", c.Workload, field, fmt.Sprintf("it ended (%s)%s", c.Why, last), "see its log in the evidence")
 	case c.Restarts > 0 || c.State == "Error" || c.State == "CrashLoopBackOff":
 		d.report("crash-loop", c.Workload, field, fmt.Sprintf("it ended (%s) and was restarted %d times%s", c.Why, c.Restarts, last), "see its log in the evidence")
 	case c.State == "Running":
@@ -115,9 +137,11 @@ func (d *diagnosis) reportAs(severity evidence.Severity, code string, id evidenc
 	d.findings = append(d.findings, finding)
 }
 
-func (d *diagnosis) lastEvent(id evidence.ID, reason string) string {
+// lastEvent is the last event's message about the object, for that reason and with these parts.
+func (d *diagnosis) lastEvent(id evidence.ID, reason string, parts ...string) string {
 	for _, e := range slices.Backward(d.repeat.Timeline) {
-		if e.Kind == "event" && e.Object == id && e.Reason == reason {
+		lacks := func(part string) bool { return !strings.Contains(e.Message, part) }
+		if e.Kind == "event" && e.Object == id && e.Reason == reason && !slices.ContainsFunc(parts, lacks) {
 			return e.Message
 		}
 	}

@@ -90,15 +90,19 @@ func (c *comparison) object(object *evidence.Object, live evidence.Live) {
 		c.add(evidence.Difference{Question: "object", Object: object.ID, Origin: object.Origin, Change: "missing"})
 		return
 	}
+	if live.Content == nil || live.Again == nil {
+		c.result.Unread = append(c.result.Unread, object.ID.String()+": it was not read")
+		return
+	}
 	c.result.Compared++
 	owners := readOwners(live.Content)
 	keys := listKeys(live.Content, live.Again)
 	changed := diff(live.Again, live.Content, keys)
 	for _, d := range changed {
-		if c.explained(object, d.path, owner{}) {
+		who := owners.of(d.path)
+		if c.explained(object, d.path, who, true) {
 			continue
 		}
-		who := owners.of(d.path)
 		c.add(evidence.Difference{
 			Question: "declared", Object: object.ID, Field: d.path.String(), Origin: object.At(d.path.plain()...), Change: d.change,
 			Git: c.show(object, d.path, d.git), Live: c.show(object, d.path, d.live), Manager: who.manager, Time: who.time,
@@ -109,7 +113,7 @@ func (c *comparison) object(object *evidence.Object, live evidence.Live) {
 	}
 	foreign := owners.foreign()
 	for _, f := range foreign {
-		if told(f.path) || c.explained(object, f.path, f.owner) {
+		if told(f.path) || c.explained(object, f.path, f.owner, false) {
 			continue
 		}
 		value, _ := f.path.lookup(live.Content)
@@ -124,8 +128,11 @@ func (c *comparison) object(object *evidence.Object, live evidence.Live) {
 	}
 	for _, d := range diff(live.Fresh, live.Content, keys) {
 		who := owners.of(d.path)
-		if d.path.under("metadata", "name") || told(d.path) || c.explained(object, d.path, who) ||
-			slices.ContainsFunc(foreign, func(f foreignField) bool { return d.path.within(f.path) || f.path.within(d.path) }) {
+		if d.git == evidence.FreshName && d.live == object.Name {
+			continue // the name itself, also where the server repeats it in a label
+		}
+		owned := func(f foreignField) bool { return d.path.within(f.path) || f.path.within(d.path) }
+		if told(d.path) || slices.ContainsFunc(foreign, owned) || c.explained(object, d.path, who, false) {
 			continue
 		}
 		c.add(evidence.Difference{
@@ -135,10 +142,10 @@ func (c *comparison) object(object *evidence.Object, live evidence.Live) {
 	}
 }
 
-// explained tells whether a listed rule covers the field, and counts it.
-func (c *comparison) explained(object *evidence.Object, p path, who owner) bool {
+// explained tells whether a listed rule covers the field, and counts it. Few cover a declared one.
+func (c *comparison) explained(object *evidence.Object, p path, who owner, declared bool) bool {
 	for _, r := range fieldRules {
-		if r.field(c.in.Set, object, p, who) {
+		if (r.declared || !declared) && r.field(c.in.Set, object, p, who) {
 			c.rules[r.Name]++
 			return true
 		}

@@ -146,8 +146,8 @@ func (e entry) ours() bool {
 	return e.manager == manager && e.operation == "Apply" && e.subresource == ""
 }
 
-// readOwners decodes metadata.managedFields. An entry that cannot be decoded owns everything, so
-// that nothing is hidden behind it.
+// readOwners decodes metadata.managedFields. An entry that cannot be decoded is nobody's and owns
+// metadata.managedFields, so that it is told and nothing is hidden behind it.
 func readOwners(content map[string]any) owners {
 	meta, _ := content["metadata"].(map[string]any)
 	list, _ := meta["managedFields"].([]any)
@@ -159,7 +159,7 @@ func readOwners(content map[string]any) owners {
 		e.fields = &fieldpath.Set{}
 		encoded, err := json.Marshal(m["fieldsV1"])
 		if err != nil || e.fields.FromJSON(bytes.NewReader(encoded)) != nil {
-			e.fields = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "managedFields"))
+			e.fields, e.operation = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "managedFields")), ""
 		}
 		result = append(result, e)
 	}
@@ -173,7 +173,8 @@ func (o owners) of(p path) owner {
 		if e.ours() || e.time < found.time {
 			continue
 		}
-		e.fields.Iterate(func(q fieldpath.Path) {
+		// Leaves: who made a map does not own what others put into it.
+		e.fields.Leaves().Iterate(func(q fieldpath.Path) {
 			if path(q).within(p) || p.within(path(q)) {
 				found = e.owner
 			}
@@ -198,11 +199,18 @@ func (o owners) foreign() []foreignField {
 	}
 	var list []foreignField
 	for _, e := range o {
-		if e.ours() || e.subresource == "status" { // what the cluster reports is no declaration
+		if e.ours() {
 			continue
 		}
 		var paths []path
-		e.fields.Difference(ours).Iterate(func(p fieldpath.Path) { paths = append(paths, path(p.Copy())) })
+		e.fields.Difference(ours).Iterate(func(p fieldpath.Path) {
+			q := path(p.Copy())
+			status := e.subresource == "status" && q.under("status") // what the cluster reports is no declaration
+			whole := len(q) == 2 && (q.under("metadata", "annotations") || q.under("metadata", "labels"))
+			if !status && !whole { // annotations and labels are told one by one
+				paths = append(paths, q)
+			}
+		})
 		slices.SortStableFunc(paths, func(a, b path) int { return len(a) - len(b) })
 		var outer []path
 		for _, p := range paths {

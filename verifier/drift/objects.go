@@ -63,6 +63,9 @@ func Clean(before, after evidence.Inventory) evidence.Cleaning {
 	for _, d := range c.result.Differences {
 		cleaning.Left = append(cleaning.Left, d.Object)
 	}
+	if len(after.Unread) > 0 {
+		return cleaning // what could not be read is not lost
+	}
 	for _, b := range before.Objects {
 		o, there := c.now[b.UID]
 		switch {

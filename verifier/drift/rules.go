@@ -2,6 +2,7 @@ package drift
 
 import (
 	"net"
+	"slices"
 	"strings"
 
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
@@ -10,8 +11,10 @@ import (
 // rule is a difference that is none, by name and with its reason. One of the two matchers is set.
 type rule struct {
 	Name, Reason string
-	field        func(set *evidence.Set, object *evidence.Object, p path, who owner) bool
-	object       func(c *comparison, o evidence.Listed) bool
+	// declared is true when the rule also covers what Git declares itself.
+	declared bool
+	field    func(set *evidence.Set, object *evidence.Object, p path, who owner) bool
+	object   func(c *comparison, o evidence.Listed) bool
 }
 
 // freshRule is counted, and explains nothing: for these objects only the first two comparisons ran.
@@ -22,10 +25,11 @@ var freshRule = rule{
 
 var fieldRules = []rule{
 	{
-		Name:   "autoscaler-owns-replicas",
-		Reason: "a HorizontalPodAutoscaler of the set targets the object and writes spec.replicas through its scale subresource",
+		Name:     "autoscaler-owns-replicas",
+		Reason:   "a HorizontalPodAutoscaler of the set targets the object and writes spec.replicas through its scale subresource, also where Git names a number",
+		declared: true,
 		field: func(set *evidence.Set, object *evidence.Object, p path, who owner) bool {
-			return len(p) == 2 && p.under("spec", "replicas") && (who.subresource == "scale" || who == owner{}) && !declares(object, "spec", "replicas") && autoscaled(set, object)
+			return len(p) == 2 && p.under("spec", "replicas") && (who.subresource == "scale" || who == owner{}) && autoscaled(set, object)
 		},
 	},
 	{
@@ -47,7 +51,7 @@ var fieldRules = []rule{
 				name := *p[2].FieldName
 				return strings.HasPrefix(name, "pv.kubernetes.io/") || strings.HasPrefix(name, "volume.kubernetes.io/") || strings.HasPrefix(name, "volume.beta.kubernetes.io/")
 			}
-			return p.under("spec", "volumeName") || (len(p) == 2 && p.under("metadata", "annotations"))
+			return p.under("spec", "volumeName")
 		},
 	},
 	{
@@ -61,19 +65,27 @@ var fieldRules = []rule{
 			return p.under("spec", "clusterIP") && !declares(object, "spec", "clusterIP") ||
 				p.under("spec", "clusterIPs") && !declares(object, "spec", "clusterIPs") && !declares(object, "spec", "clusterIP") ||
 				p.under("spec", "healthCheckNodePort") && !declares(object, "spec", "healthCheckNodePort") ||
-				p.under("spec", "ports") && last != nil && *last == "nodePort" // one that Git names is owned, or told as declared
+				p.under("spec", "ports") && last != nil && *last == "nodePort" // one that Git names is told as declared
 		},
 	},
 	{
 		Name:   "job-identity",
-		Reason: "the API server puts a Job's own name and uid into its selector and its Pods' labels",
+		Reason: "the API server puts a Job's own name and uid into its selector, its labels and those of its Pods",
 		field: func(_ *evidence.Set, object *evidence.Object, p path, who owner) bool {
 			if object.Kind != "Job" || object.Group != "batch" || (who != owner{}) {
 				return false
 			}
 			last := p[len(p)-1].FieldName
-			return last != nil && (p.under("spec", "selector", "matchLabels") || p.under("spec", "template", "metadata", "labels")) &&
-				contains([]string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}, *last)
+			return last != nil && (p.under("spec", "selector", "matchLabels") || p.under("metadata", "labels") || p.under("spec", "template", "metadata", "labels")) &&
+				slices.Contains([]string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}, *last)
+		},
+	},
+	{
+		Name:   "autoscaler-status",
+		Reason: "read as autoscaling/v1, an autoscaler's conditions and current metrics are annotations, which the API server makes from its status",
+		field: func(_ *evidence.Set, object *evidence.Object, p path, who owner) bool {
+			return object.Kind == "HorizontalPodAutoscaler" && object.APIVersion == "autoscaling/v1" && (who == owner{}) &&
+				(p.under("metadata", "annotations", "autoscaling.alpha.kubernetes.io/conditions") || p.under("metadata", "annotations", "autoscaling.alpha.kubernetes.io/current-metrics"))
 		},
 	},
 	{
@@ -92,8 +104,9 @@ var fieldRules = []rule{
 		},
 	},
 	{
-		Name:   "aggregated-rules",
-		Reason: "the controller fills the rules of a ClusterRole that has an aggregationRule",
+		Name:     "aggregated-rules",
+		Reason:   "the controller fills the rules of a ClusterRole that has an aggregationRule",
+		declared: true,
 		field: func(_ *evidence.Set, object *evidence.Object, p path, _ owner) bool {
 			_, aggregated := object.Content["aggregationRule"]
 			return aggregated && object.Kind == "ClusterRole" && p.under("rules")
@@ -145,7 +158,7 @@ var objectRules = []rule{
 		Name:   "namespace-of-the-run",
 		Reason: "the run makes the clean namespace that Git does not declare",
 		object: func(c *comparison, o evidence.Listed) bool {
-			return o.Kind == "Namespace" && o.Group == "" && contains(c.in.Namespaces, o.Name)
+			return o.Kind == "Namespace" && o.Group == "" && slices.Contains(c.in.Namespaces, o.Name)
 		},
 	},
 	{
@@ -159,7 +172,11 @@ var objectRules = []rule{
 		Name:   "endpoints-of-a-service",
 		Reason: "the endpoints controller makes an Endpoints of the name of each Service, without an owner",
 		object: func(c *comparison, o evidence.Listed) bool {
-			return o.Group == "" && o.Kind == "Endpoints" && c.in.Set.Find(evidence.ID{Kind: "Service", Namespace: o.Namespace, Name: o.Name}) != nil
+			if o.Group != "" || o.Kind != "Endpoints" {
+				return false
+			}
+			service := evidence.ID{Kind: "Service", Namespace: o.Namespace, Name: o.Name}
+			return c.declared[service] || slices.ContainsFunc(c.in.Before.Objects, func(b evidence.Listed) bool { return b.ID == service })
 		},
 	},
 	{
@@ -193,6 +210,13 @@ var objectRules = []rule{
 		},
 	},
 	{
+		Name:   "token-tracking",
+		Reason: "the API server keeps ConfigMap kube-system/kube-apiserver-legacy-service-account-token-tracking from some time after its start",
+		object: func(_ *comparison, o evidence.Listed) bool {
+			return o.ID == evidence.ID{Kind: "ConfigMap", Namespace: "kube-system", Name: "kube-apiserver-legacy-service-account-token-tracking"}
+		},
+	},
+	{
 		Name:   "leases-and-node-state",
 		Reason: "Kubernetes' own components keep leases and per-node storage state",
 		object: func(_ *comparison, o evidence.Listed) bool {
@@ -200,15 +224,6 @@ var objectRules = []rule{
 				o.Group == "storage.k8s.io" && (o.Kind == "CSINode" || o.Kind == "VolumeAttachment")
 		},
 	},
-}
-
-func contains(list []string, s string) bool {
-	for _, item := range list {
-		if item == s {
-			return true
-		}
-	}
-	return false
 }
 
 // serviceHas tells whether a live Service of the set has that cluster IP.

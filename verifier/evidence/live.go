@@ -35,6 +35,9 @@ type Live struct {
 	FreshError string         `json:"freshError,omitempty"`
 }
 
+// FreshName is the name that Fresh is asked for.
+const FreshName = "rbc-fresh"
+
 // Change is one state of one object as a watch delivered it.
 type Change struct {
 	// Content is the object; Gone is true when this was its last state.

@@ -41,14 +41,9 @@ var clusterScoped = map[string]bool{
 func (s *Set) Place(target string) {
 	cluster := map[string]bool{}
 	for _, o := range s.Objects {
-		if o.Kind != "CustomResourceDefinition" || o.Group != "apiextensions.k8s.io" {
-			continue
+		if group, kind, scope := defined(o); kind != "" {
+			cluster[group+"/"+kind] = scope == "Cluster"
 		}
-		spec, _ := o.Content["spec"].(map[string]any)
-		names, _ := spec["names"].(map[string]any)
-		group, _ := spec["group"].(string)
-		kind, _ := names["kind"].(string)
-		cluster[group+"/"+kind] = spec["scope"] == "Cluster"
 	}
 	for i := range s.Objects {
 		id := &s.Objects[i].ID
@@ -60,6 +55,29 @@ func (s *Set) Place(target string) {
 		}
 	}
 	SortObjects(s.Objects)
+}
+
+// defined is what a CustomResourceDefinition defines; kind is empty for any other object.
+func defined(o Object) (group, kind, scope string) {
+	if o.Kind != "CustomResourceDefinition" || o.Group != "apiextensions.k8s.io" {
+		return "", "", ""
+	}
+	spec, _ := o.Content["spec"].(map[string]any)
+	names, _ := spec["names"].(map[string]any)
+	group, _ = spec["group"].(string)
+	kind, _ = names["kind"].(string)
+	scope, _ = spec["scope"].(string)
+	return group, kind, scope
+}
+
+// Defines tells whether a CustomResourceDefinition of the set defines the kind.
+func (s *Set) Defines(group, kind string) bool {
+	for _, o := range s.Objects {
+		if g, k, _ := defined(o); g == group && k == kind && kind != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // Namespaces are the namespaces that the set's objects live in, sorted by first use in the set.
@@ -104,4 +122,24 @@ func IDOf(content map[string]any) ID {
 	id.Namespace, _ = meta["namespace"].(string)
 	id.Name, _ = meta["name"].(string)
 	return id
+}
+
+// ExpectsPods tells whether the set itself asks for at least one Pod, now and not at some time.
+func (s *Set) ExpectsPods() bool {
+	for _, o := range s.Objects {
+		spec, _ := o.Content["spec"].(map[string]any)
+		switch o.Group + "/" + o.Kind {
+		case "/Pod", "apps/DaemonSet":
+			return true
+		case "apps/Deployment", "apps/StatefulSet", "apps/ReplicaSet", "/ReplicationController":
+			if n, declared := spec["replicas"].(int64); !declared || n > 0 {
+				return true
+			}
+		case "batch/Job":
+			if suspended, _ := spec["suspend"].(bool); !suspended {
+				return true
+			}
+		}
+	}
+	return false
 }

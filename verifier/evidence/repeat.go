@@ -29,15 +29,18 @@ type Applied struct {
 	Object ID `json:"object"`
 	// Error is the server's refusal, empty when it took the object.
 	Error string `json:"error,omitempty"`
-	// Reason is the server's own word for Error: Invalid, Conflict, Forbidden, …
+	// Reason is the server's own word for Error (Invalid, Conflict, Forbidden, …), or ReasonTrouble.
 	Reason string `json:"reason,omitempty"`
 }
+
+// ReasonTrouble marks an object that the server did not judge: it could not be spoken to.
+const ReasonTrouble = "Trouble"
 
 // Event is one entry of a repeat's timeline.
 type Event struct {
 	// Seconds since the repeat's apply began, by a monotonic clock.
 	Seconds float64 `json:"seconds"`
-	// Kind is pod, container, object, event or step.
+	// Kind is pod, container, event, gap or step.
 	Kind   string `json:"kind"`
 	Object ID     `json:"object"`
 	// Reason is one word (Scheduled, Ready, Restarted, FailedMount); Message is the rest.
@@ -81,7 +84,7 @@ type Artifact struct {
 	// images Git is the locked manifest and Live what ran.
 	Git  string `json:"git,omitempty"`
 	Live string `json:"live,omitempty"`
-	// MountedBy lists the running Pods' workloads that mount it.
+	// MountedBy names the running Pods that mount it.
 	MountedBy []string `json:"mountedBy,omitempty"`
 }
 
@@ -131,7 +134,8 @@ type Cleaning struct {
 	Lost   []ID     `json:"lost,omitempty"`
 	Unread []string `json:"unread,omitempty"`
 	Listed int      `json:"listed"`
-	// NewCluster is true when the next repeat got a new cluster because this one was not clean.
+	// NewCluster is true when the next repeat got a new cluster: because this one was not clean, or
+	// because every repeat does.
 	NewCluster bool `json:"newCluster,omitempty"`
 }
 
@@ -185,7 +189,8 @@ type Settled struct {
 	Pending []Pending `json:"pending,omitempty"`
 	// Gaps counts interruptions of the watches.
 	Gaps int `json:"gaps"`
-	// Cause says why the wait ended when Ready is false: failed (an object cannot become ready) or timeout.
+	// Cause says why the wait ended when Ready is false: failed (an object cannot become ready),
+	// timeout or interrupted.
 	Cause string `json:"cause,omitempty"`
 }
 

@@ -100,7 +100,8 @@ type Set struct {
 	Path    string    `json:"path"`
 	Objects []Object  `json:"objects"`
 	Skipped []Skipped `json:"skipped,omitempty"`
-	// Digest is the SHA-256 of the rendered objects as canonical JSON.
+	// Digest is the SHA-256 of the rendered objects as JSON with sorted keys, as the renderer gave them
+	// and without the values of Secrets.
 	Digest string `json:"digest"`
 }
 

@@ -34,9 +34,10 @@ func (o *Observer) Artifacts(live []evidence.Live, images []evidence.Image, cont
 		}
 		meta, _ := object.Content["metadata"].(map[string]any)
 		labels, _ := meta["labels"].(map[string]any)
-		artifact.Role, _ = labels[RoleLabel].(string)
+		role, _ := labels[RoleLabel].(string)
 		switch {
-		case artifact.Role != "":
+		case role == "model" || role == "input":
+			artifact.Role = role
 			labelled = labelled || artifact.Role == "model"
 			list = append(list, artifact)
 		case len(artifact.MountedBy) > 0:

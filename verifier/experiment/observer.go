@@ -103,7 +103,7 @@ func (o *Observer) Settle(ctx context.Context, from time.Time) evidence.Settled 
 	}
 	settled := evidence.Settled{
 		Ready: cause == "ready", Window: o.options.Window.Seconds(), Seconds: time.Since(from).Seconds(),
-		Pods: len(o.pods()), Expected: expectsPods(o.set), Gaps: o.gaps,
+		Pods: o.standing(), Expected: o.set.ExpectsPods(), Gaps: o.gaps,
 	}
 	if settled.Ready {
 		ready := o.current
@@ -212,6 +212,16 @@ func (o *Observer) pods() []map[string]any {
 		list[i] = o.states[id]
 	}
 	return list
+}
+
+// standing counts the Pods that are ready or have succeeded.
+func (o *Observer) standing() (n int) {
+	for _, pod := range o.pods() {
+		if _, waits := o.pending[evidence.IDOf(pod)]; !waits {
+			n++
+		}
+	}
+	return n
 }
 
 func (o *Observer) seeEvent(change evidence.Change) {

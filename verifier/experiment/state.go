@@ -26,11 +26,25 @@ func state(id evidence.ID, content map[string]any) (phase, why string, failed, h
 		n, _, _ := unstructured.NestedInt64(content, fields...)
 		return n
 	}
+	spec := func(field string) string {
+		text, _, _ := unstructured.NestedString(content, "spec", field)
+		return text
+	}
 	switch {
+	case id.Kind == "Service" && id.Group == "" && spec("type") == "LoadBalancer":
+		// A kind cluster has no load balancers: every report says that they are not covered.
+		return current, "", false, false
+	case id.Kind == "PersistentVolumeClaim" && id.Group == "" && result.Status == status.InProgressStatus:
+		// With WaitForFirstConsumer a claim that no Pod mounts stays pending, rightly; one that a Pod
+		// mounts keeps that Pod from being ready.
+		return current, "", false, false
 	case phase != current:
 	case id.Kind == "DaemonSet" && number("status", "desiredNumberScheduled") == 0:
 		// kstatus calls a DaemonSet without Pods current.
 		return "NoPods", "it matches no node", false, true
+	case id.Kind == "Job" && id.Group == "batch" && condition(content, "Complete")["status"] != "True":
+		// kstatus calls a Job that has begun current.
+		return "InProgress", why, false, false
 	case id.Kind == "HorizontalPodAutoscaler":
 		// kstatus knows no autoscalers: one is current when its minimum stands.
 		minimum, found, _ := unstructured.NestedInt64(content, "spec", "minReplicas")
@@ -114,24 +128,4 @@ func condition(object map[string]any, kind string) map[string]any {
 func nested(m map[string]any, fields ...string) (map[string]any, bool) {
 	value, found, _ := unstructured.NestedMap(m, fields...)
 	return value, found
-}
-
-// expectsPods tells whether the set asks for at least one Pod.
-func expectsPods(set *evidence.Set) bool {
-	for _, o := range set.Objects {
-		spec, _ := o.Content["spec"].(map[string]any)
-		switch o.Group + "/" + o.Kind {
-		case "/Pod", "apps/DaemonSet":
-			return true
-		case "apps/Deployment", "apps/StatefulSet", "apps/ReplicaSet", "/ReplicationController":
-			if n, declared := spec["replicas"].(int64); !declared || n > 0 {
-				return true
-			}
-		case "batch/Job":
-			if suspended, _ := spec["suspend"].(bool); !suspended {
-				return true
-			}
-		}
-	}
-	return false
 }

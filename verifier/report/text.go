@@ -12,15 +12,15 @@ import (
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
 )
 
-// Clean makes text harmless for a terminal and keeps it on one line: control characters and
-// direction overrides become visible escapes.
+// Clean makes text harmless for a terminal and keeps it on one line: control characters, line
+// separators and direction overrides become visible escapes.
 func Clean(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
 		case r == '\n' || r == '\t':
 			b.WriteByte(' ')
-		case unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r):
+		case unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
 			fmt.Fprintf(&b, "\\u%04x", r)
 		default:
 			b.WriteRune(r)
@@ -33,7 +33,7 @@ func Clean(text string) string {
 // every repeat with their range, then what was not covered.
 func Text(w io.Writer, run evidence.Run) error {
 	out := &strings.Builder{}
-	fmt.Fprintf(out, "%s  %s\n", strings.ToUpper(string(run.Outcome)), headline(run))
+	fmt.Fprintf(out, "%s\n", Clean(strings.ToUpper(string(run.Outcome))+"  "+headline(run)))
 	for _, e := range run.Experiments {
 		fmt.Fprintf(out, "experiment %s: %s\n", Clean(e.Name), Clean(e.Change))
 	}
@@ -55,12 +55,12 @@ func Text(w io.Writer, run evidence.Run) error {
 }
 
 func headline(run evidence.Run) string {
-	parts := []string{Clean(run.Request.Rev)}
+	parts := []string{run.Request.Rev}
 	if run.Revision != nil {
-		parts = []string{fmt.Sprintf("%s (%s)", run.Revision.Commit[:min(12, len(run.Revision.Commit))], Clean(run.Revision.Name))}
+		parts = []string{fmt.Sprintf("%s (%s)", run.Revision.Commit[:min(12, len(run.Revision.Commit))], run.Revision.Name)}
 	}
 	if run.Set != nil {
-		parts = append(parts, fmt.Sprintf("%d objects from %s by %s", len(run.Set.Objects), Clean(run.Set.Path), run.Set.Renderer))
+		parts = append(parts, fmt.Sprintf("%d objects from %s by %s", len(run.Set.Objects), run.Set.Path, run.Set.Renderer))
 	}
 	whole := 0
 	for _, r := range run.Repeats {
@@ -145,11 +145,11 @@ func table(out *strings.Builder, run evidence.Run) {
 	}
 	fmt.Fprint(w, "\trange\n")
 	for _, name := range names {
-		fmt.Fprintf(w, "%s\t%s", name, units[name])
+		fmt.Fprintf(w, "%s\t%s", Clean(name), Clean(units[name]))
 		for _, m := range values[name] {
-			fmt.Fprintf(w, "\t%s", Value(m))
+			fmt.Fprintf(w, "\t%s", Clean(Value(m)))
 		}
-		fmt.Fprintf(w, "\t%s\n", Range(values[name]))
+		fmt.Fprintf(w, "\t%s\n", Clean(Range(values[name])))
 	}
 	w.Flush() // into a strings.Builder, which cannot fail
 }

@@ -19,11 +19,14 @@ var Roles = []string{"image", "model", "input"}
 // maxRepeats bounds a run; each repeat is a whole rebuild.
 const maxRepeats = 100
 
-// Default is the experiment of a set that declares none.
-func Default() evidence.Experiment {
-	return evidence.Experiment{
-		Name: "default", Change: "rebuild from the revision", Fixed: []string{"image"}, Metrics: slices.Clone(Metrics), Repeats: 3,
+// Default is the experiment of a set that declares none. A set that asks for no Pod has no image to
+// hold fixed and no artifact to see.
+func Default(set *evidence.Set) evidence.Experiment {
+	experiment := evidence.Experiment{Name: "default", Change: "rebuild from the revision", Fixed: []string{}, Metrics: []string{"diff", "apply", "rollout"}, Repeats: 3}
+	if set.ExpectsPods() {
+		experiment.Fixed, experiment.Metrics = []string{"image"}, slices.Clone(Metrics)
 	}
+	return experiment
 }
 
 // Experiments finds every experiment in the set: a ConfigMap whose data has the keys change, fixed,
@@ -41,9 +44,9 @@ func Experiments(set *evidence.Set) ([]evidence.Experiment, error) {
 		}
 		if first, taken := places[object.Name]; taken {
 			mistakes = append(mistakes, fmt.Errorf("%s: experiment %s is declared twice; the other is at %s: rename one", object.Origin, object.Name, first))
-			continue
+		} else {
+			places[object.Name] = object.Origin
 		}
-		places[object.Name] = object.Origin
 		experiment, err := parse(object, data)
 		if err != nil {
 			mistakes = append(mistakes, err)
@@ -55,7 +58,7 @@ func Experiments(set *evidence.Set) ([]evidence.Experiment, error) {
 		return nil, errors.Join(mistakes...)
 	}
 	if list == nil {
-		list = []evidence.Experiment{Default()}
+		list = []evidence.Experiment{Default(set)}
 	}
 	return list, nil
 }
@@ -88,10 +91,11 @@ func parse(object *evidence.Object, data map[string]any) (evidence.Experiment, e
 	experiment.Fixed = words(text("fixed"), Roles, func(word string) {
 		wrong("fixed", "nothing is known of %q, so that it could not be checked; known are: %s", word, strings.Join(Roles, ", "))
 	})
+	before := len(mistakes)
 	experiment.Metrics = words(text("metrics"), Metrics, func(word string) {
 		wrong("metrics", "there is no metric %q; known are: %s", word, strings.Join(Metrics, ", "))
 	})
-	if len(experiment.Metrics) == 0 && len(mistakes) == 0 {
+	if len(experiment.Metrics) == 0 && len(mistakes) == before {
 		wrong("metrics", "it names none; known are: %s", strings.Join(Metrics, ", "))
 	}
 	if repeats := text("repeats"); repeats != "" || data["repeats"] == "" {

@@ -22,6 +22,14 @@ type Mirror struct {
 	Node     string
 }
 
+// String is the mirror as ParseMirror reads it.
+func (m Mirror) String() string {
+	if m.Node == "" {
+		return m.Host + "=" + m.Endpoint
+	}
+	return m.Host + "=" + m.Endpoint + "," + m.Node
+}
+
 // ParseMirror reads HOST=ENDPOINT or HOST=ENDPOINT,NODE-ENDPOINT.
 func ParseMirror(text string) (Mirror, error) {
 	host, endpoints, ok := strings.Cut(text, "=")

@@ -35,19 +35,58 @@ func (j *judgement) nothingSkipped() {
 			j.gap(0, "image %s resolved to another digest after the run", image.Reference)
 		}
 	}
+	for i := range run.Set.Objects {
+		for _, pod := range run.Set.Objects[i].PodSpecs() {
+			for _, c := range pod.Containers() {
+				if reference, _ := c.Spec["image"].(string); reference != "" && j.image(reference) == nil {
+					j.gap(0, "image %s was not resolved", reference)
+				}
+			}
+		}
+	}
+	for _, f := range j.findings {
+		switch f.Severity {
+		case evidence.Fail, evidence.Inconclusive, evidence.Warn, evidence.Info:
+		default:
+			j.gap(f.Repeat, "finding %s has the unknown severity %q", f.Code, f.Severity)
+		}
+	}
 	wanted := scenario.Repeats(run.Experiments)
 	if len(run.Repeats) != wanted || wanted == 0 {
 		j.gap(0, "%d of %d repeats ran", len(run.Repeats), wanted)
 	}
 	for i, r := range run.Repeats {
-		j.repeatComplete(r, i == len(run.Repeats)-1)
+		last := i == len(run.Repeats)-1
+		if r.Number != i+1 {
+			j.gap(r.Number, "it stands in the place of repeat %d", i+1)
+		}
+		if !last && r.Cleaning != nil && r.Cleaning.NewCluster && run.Repeats[i+1].Cluster == r.Cluster {
+			j.gap(r.Number, "the next repeat was to get a new cluster, and ran in the same")
+		}
+		j.repeatComplete(r, last)
 	}
+}
+
+// image is what the registry proved about a reference, or nil.
+func (j *judgement) image(reference string) *evidence.Image {
+	for i := range j.run.Images {
+		if j.run.Images[i].Reference == reference {
+			return &j.run.Images[i]
+		}
+	}
+	return nil
 }
 
 func (j *judgement) repeatComplete(r evidence.Repeat, last bool) {
 	objects := len(j.run.Set.Objects)
-	if len(r.Applied) != objects {
-		j.gap(r.Number, "%d of %d objects were applied", len(r.Applied), objects)
+	applied := map[evidence.ID]bool{}
+	for _, a := range r.Applied {
+		if j.run.Set.Find(a.Object) != nil {
+			applied[a.Object] = true
+		}
+	}
+	if len(applied) != objects || len(r.Applied) != objects {
+		j.gap(r.Number, "%d of %d objects were applied", len(applied), objects)
 	}
 	switch {
 	case r.Settled == nil:
@@ -56,15 +95,18 @@ func (j *judgement) repeatComplete(r evidence.Repeat, last bool) {
 		j.gap(r.Number, "the rollout did not settle (%s)", r.Settled.Cause)
 	case r.Settled.Window <= 0:
 		j.gap(r.Number, "there was no settle window")
-	case r.Settled.Expected && (r.Settled.Pods == 0 || len(r.Containers) == 0):
+	case (r.Settled.Expected || j.run.Set.ExpectsPods()) && (r.Settled.Pods == 0 || len(r.Containers) == 0):
 		j.gap(r.Number, "the set asks for Pods, and none was seen")
 	}
 	if r.Settled != nil && r.Settled.Gaps > 0 {
 		j.gap(r.Number, "the watches broke %d times, so that a restart may have gone unseen", r.Settled.Gaps)
 	}
 	for _, c := range r.Containers {
-		if c.Digest == "" && c.Ready {
+		switch image := j.image(c.Reference); {
+		case c.Digest == "" && c.Ready:
 			j.gap(r.Number, "%s %s reports no image digest", c.Pod, c.Name)
+		case c.Digest != "" && (image == nil || c.Digest != image.Index && c.Digest != image.Manifest && c.Digest != image.Config):
+			j.gap(r.Number, "%s %s runs %s, which was not compared with what the registry proved", c.Pod, c.Name, c.Digest)
 		}
 	}
 	switch c := r.Comparison; {

@@ -79,7 +79,7 @@ func (j *judgement) repeat(r evidence.Repeat) {
 		switch a.Reason {
 		case "Conflict":
 			f.Code = "apply-conflict"
-		case "Trouble":
+		case evidence.ReasonTrouble:
 			f.Code, f.Severity, f.Do = "cluster-failed", evidence.Inconclusive, "run it again"
 		}
 		j.add(f)
@@ -204,7 +204,10 @@ func (j *judgement) fixed(r evidence.Repeat) {
 					continue
 				}
 				seen = true
-				if a.Git != a.Live && role != "image" { // images have their own question
+				switch {
+				case a.Live == "":
+					j.gap(r.Number, "experiment %s holds the %s fixed, and %s was not read", e.Name, role, a.Name)
+				case a.Git != a.Live && role != "image": // images have their own question
 					j.add(evidence.Finding{
 						Code: "fixed-moved", Severity: evidence.Fail, Object: a.Name, Field: role, Repeat: r.Number, Want: a.Git, Got: a.Live,
 						Origin: e.Origin, Message: fmt.Sprintf("experiment %s holds the %s fixed, and live is not what Git has", e.Name, role), Do: "find what changed it",
@@ -215,11 +218,19 @@ func (j *judgement) fixed(r evidence.Repeat) {
 				j.add(evidence.Finding{
 					Code: "metric-unobserved", Severity: evidence.Fail, Object: "experiment " + e.Name, Field: "fixed", Repeat: r.Number, Origin: e.Origin,
 					Message: fmt.Sprintf("it holds the %s fixed, and nothing in the set is known as one", role),
-					Do:      fmt.Sprintf("label the ConfigMap that holds it rebuild-check.dev/artifact: %s", role),
+					Do:      remedy(role),
 				})
 			}
 		}
 	}
+}
+
+// remedy says how the set can show what an experiment holds fixed.
+func remedy(role string) string {
+	if role == "image" {
+		return "hold fixed what the set has: no container of it ran"
+	}
+	return "label the ConfigMap that holds it rebuild-check.dev/artifact: " + role
 }
 
 // across compares the repeats with each other: the artifacts that ran must be the same in all.
