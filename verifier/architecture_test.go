@@ -32,6 +32,7 @@ var impure = []string{"net/http", "os/exec", "k8s.io/client-go"}
 var homes = map[string]string{
 	"github.com/go-git/go-git/v5":            "verifier/source",
 	"sigs.k8s.io/kustomize":                  "verifier/render",
+	"helm.sh/helm/v4":                        "verifier/render",
 	"github.com/google/go-containerregistry": "verifier/images",
 	"sigs.k8s.io/kind":                       "verifier/cluster",
 	"k8s.io/client-go":                       "verifier/apply",

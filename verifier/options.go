@@ -15,14 +15,20 @@ import (
 
 // Options are what the user asked for.
 type Options struct {
-	// Rev names the revision, Repo a folder or URL, Path a folder inside the revision.
+	// Rev names the revision, Repo a folder or URL, Path a folder inside the revision; an empty Path
+	// means the paths that the revision's rebuild-check.yaml names, or else the root.
 	Rev, Repo, Path string
-	// Namespace is where objects that name none go; empty means the only one that the set uses, or
-	// else DefaultNamespace.
+	// Namespace is where objects that name none go; empty means what rebuild-check.yaml says, or the
+	// only one that the set uses, or else DefaultNamespace.
 	Namespace string
-	NodeImage string
-	Nodes     int
-	Mirrors   []scenario.Mirror
+	// Values, Set and Release are for Helm charts: files of the revision from its root, KEY=VALUE, and
+	// the release's name. They win over those of rebuild-check.yaml.
+	Values, Set []string
+	Release     string
+	NodeImage   string
+	// Nodes is how many the cluster has; 0 means what rebuild-check.yaml says, or else one.
+	Nodes   int
+	Mirrors []scenario.Mirror
 	// Isolation is "namespace" (one cluster a run) or "cluster" (one a repeat).
 	Isolation   string
 	Timeout     time.Duration
@@ -64,7 +70,8 @@ func (e *Interrupted) Error() string { return "interrupted by " + e.Signal }
 func isUsage(err error) bool {
 	var usage *source.UsageError
 	var path *render.PathError
-	return errors.As(err, &usage) || errors.As(err, &path)
+	var config configError
+	return errors.As(err, &usage) || errors.As(err, &path) || errors.As(err, &config)
 }
 
 // trouble turns an error of the surroundings into its finding. A context that ended is not one: the

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +21,6 @@ import (
 	"rebuild-check.dev/rebuild-check/verifier/images"
 	"rebuild-check.dev/rebuild-check/verifier/render"
 	"rebuild-check.dev/rebuild-check/verifier/scenario"
-	"rebuild-check.dev/rebuild-check/verifier/source"
 	"rebuild-check.dev/rebuild-check/verifier/verdict"
 )
 
@@ -135,53 +135,21 @@ func (r *run) sound(ctx context.Context) bool {
 // checkOut resolves and renders the revision, reads the experiments in it, and asks of the set alone
 // what is missing. It creates nothing.
 func (r *run) checkOut(ctx context.Context) error {
-	done := r.stage("revision")
-	tree, err := source.Open(ctx, r.opts.Repo, r.opts.Rev)
-	if err != nil {
-		done("%v", err)
-		if isUsage(err) {
-			return &UsageError{err}
-		}
-		r.trouble(ctx, "revision", err)
-		return nil
-	}
-	defer tree.Close()
-	revision := tree.Revision()
-	r.facts.Revision = &revision
-	note := revision.Commit
-	if n := len(revision.Dirty); n > 0 {
-		note += fmt.Sprintf("; the work tree has uncommitted changes (%s …), which play no part", revision.Dirty[0])
-	}
-	done("%s", note)
-
-	done = r.stage("render")
-	set, findings, err := render.Render(ctx, tree, render.Options{Path: r.opts.Path})
-	if err != nil {
-		done("%v", err)
-		if isUsage(err) {
-			return &UsageError{err}
-		}
-		r.trouble(ctx, "render", err)
-		return nil
-	}
-	r.found(findings...)
-	if set == nil {
-		done("refused")
-		return nil
+	set, err := r.render(ctx)
+	if err != nil || set == nil {
+		return err
 	}
 	experiments, err := scenario.Experiments(set)
 	if err != nil {
-		done("the experiment cannot be read")
 		return &UsageError{err}
 	}
 	r.facts.Experiments = experiments
 	r.place(set)
-	done("%d objects from %s by %s, for namespace %s", len(set.Objects), set.Path, set.Renderer, r.facts.Request.Namespace)
 
-	done = r.stage("closure")
+	done := r.stage("closure")
 	missing := append(closure.Refused(r.set), closure.Missing(r.set, closure.Options{Created: r.created, Target: r.facts.Request.Namespace})...)
 	r.found(missing...)
-	done("%d findings", len(missing))
+	done("%d findings, for namespace %s", len(missing), r.facts.Request.Namespace)
 	return nil
 }
 
@@ -199,7 +167,7 @@ func (r *run) place(set *evidence.Set) {
 	target := r.opts.Namespace
 	if target == "" {
 		target = DefaultNamespace
-		if len(used) == 1 {
+		if len(used) == 1 && !strings.Contains(set.Renderer, render.Helm) { // a chart was told DefaultNamespace
 			for only := range used {
 				target = only
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"rebuild-check.dev/rebuild-check/verifier"
 	"rebuild-check.dev/rebuild-check/verifier/bundle"
@@ -57,7 +58,8 @@ Exit codes: 0 reproduced, 1 not reproduced, 2 usage, 3 inconclusive (safe to ret
 	v.SortFlags = false
 	v.StringVar(&f.opts.Rev, "rev", "", "revision to rebuild: a commit, short id, branch or tag (required)")
 	v.StringVar(&f.opts.Repo, "repo", ".", "repository: a `folder` inside it, or a URL")
-	v.StringVar(&f.opts.Path, "path", ".", "`folder` of the revision to render: Kustomize, or plain YAML and JSON")
+	v.StringVar(&f.opts.Path, "path", ".", "`folder` of the revision to render: a Helm chart, Kustomize, or plain YAML and JSON")
+	f.helm(v)
 	v.StringVarP(&f.opts.Namespace, "namespace", "n", "", "namespace of objects that name none (default: the only one that the set uses, else "+verifier.DefaultNamespace+")")
 	v.StringVar(&f.evidence, "evidence-dir", "", "empty or new `folder` for the evidence (default "+evidenceFolder+"/TIME)")
 	v.StringVar(&f.opts.NodeImage, "node-image", fallback(os.Getenv("REBUILD_CHECK_NODE_IMAGE"), cluster.DefaultNodeImage), "kind node `image`; also REBUILD_CHECK_NODE_IMAGE")
@@ -67,7 +69,16 @@ Exit codes: 0 reproduced, 1 not reproduced, 2 usage, 3 inconclusive (safe to ret
 	v.DurationVar(&f.opts.Timeout, "timeout", 15*time.Minute, "limit of the whole run, clean-up excepted")
 	v.BoolVar(&f.opts.KeepCluster, "keep-cluster", false, "leave the cluster and print its kubeconfig")
 	v.StringVarP(&f.output, "output", "o", "text", "result on standard output: text or json")
+	root.AddCommand(newRender())
+	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
+}
+
+// helm adds the flags for charts.
+func (f *flags) helm(v *pflag.FlagSet) {
+	v.StringArrayVar(&f.opts.Values, "values", nil, "values for a Helm chart: a `file` of the revision, from its root, repeatable; the last one wins")
+	v.StringArrayVar(&f.opts.Set, "set", nil, "values for a Helm chart, as helm --set reads them: `KEY=VALUE`, repeatable")
+	v.StringVar(&f.opts.Release, "release", "", "`name` of the Helm release (default: the chart's)")
 }
 
 func noArgs(_ *cobra.Command, args []string) error {
@@ -143,6 +154,7 @@ func (f *flags) run(cmd *cobra.Command) error {
 	if err := bundle.Prepare(f.evidence); err != nil {
 		return err
 	}
+	f.unset(cmd)
 	progress := newProgress(cmd.ErrOrStderr())
 	f.opts.Progress, f.opts.Tool = progress.stage, "rebuild-check "+version()
 	result, err := verifier.Verify(cmd.Context(), f.opts)
@@ -172,6 +184,16 @@ func (f *flags) run(cmd *cobra.Command) error {
 		return nil
 	}
 	return &exit{code, err}
+}
+
+// unset leaves to the revision's rebuild-check.yaml what no flag says.
+func (f *flags) unset(cmd *cobra.Command) {
+	if !cmd.Flags().Changed("path") {
+		f.opts.Path = ""
+	}
+	if !cmd.Flags().Changed("nodes") {
+		f.opts.Nodes = 0
+	}
 }
 
 // absent are the folders that making this one makes, the deepest first.

@@ -23,6 +23,17 @@ type Request struct {
 	Isolation string   `json:"isolation"`
 	Mirrors   []string `json:"mirrors,omitempty"`
 	Timeout   float64  `json:"timeout"`
+	// Charts are the paths for which values or a name of the release were given.
+	Charts []Chart `json:"charts,omitempty"`
+}
+
+// Chart is what a Helm chart was given: files of the revision, and KEY=VALUE with a keyed hash for the
+// value.
+type Chart struct {
+	Path    string   `json:"path"`
+	Release string   `json:"release,omitempty"`
+	Values  []string `json:"values,omitempty"`
+	Set     []string `json:"set,omitempty"`
 }
 
 // Outcome is the answer to the question whether the revision can be rebuilt from the repository alone.

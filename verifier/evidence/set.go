@@ -85,7 +85,7 @@ func FieldPath(path ...any) string {
 	return b.String()
 }
 
-// Skipped is a file at the path that was not rendered, and why.
+// Skipped is a file at the path that was not rendered, and why; or a hook of a chart, and what was done with it.
 type Skipped struct {
 	File   string `json:"file"`
 	Reason string `json:"reason"`
@@ -93,7 +93,7 @@ type Skipped struct {
 
 // Set is the rendered objects, sorted by ID, and how they were made.
 type Set struct {
-	// Renderer is "plain" or "kustomize"; Version is that of its library, empty for plain.
+	// Renderer is "plain", "kustomize" or "helm"; Version is that of its library, empty for plain.
 	Renderer string `json:"renderer"`
 	Version  string `json:"version,omitempty"`
 	// Path is the rendered folder, from the repository's root; "." is the root.

@@ -105,8 +105,12 @@ func compare(a, b answer) (evidence.Finding, bool) {
 			f.Message = fmt.Sprintf("two renders of the same files give %d and %d objects", len(a.Objects), len(b.Objects))
 			return f, true
 		}
-		if same(a.Objects[i].JSON, b.Objects[i].JSON) {
+		if a.Objects[i].Hash == b.Objects[i].Hash && a.Objects[i].Hash != "" || same(a.Objects[i].JSON, b.Objects[i].JSON) {
 			continue
+		}
+		if b.Objects[i].JSON == nil {
+			f.Object, f.Origin, f.Message = a.Objects[i].ID.String(), a.Objects[i].Origin, "two renders of the same files differ"
+			return f, true
 		}
 		x, y := contents(a.Objects[i].JSON), contents(b.Objects[i].JSON)
 		f.Object, f.Origin = identify(x).String(), a.Objects[i].Origin
@@ -179,7 +183,7 @@ func locate(objects, located []object) {
 		return
 	}
 	for i := range objects {
-		if identify(contents(objects[i].JSON)) == identify(contents(located[i].JSON)) {
+		if objects[i].ID == located[i].ID {
 			objects[i].Origin, objects[i].Lines = located[i].Origin, located[i].Lines
 		}
 	}

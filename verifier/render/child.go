@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,8 +19,10 @@ type request struct {
 	Renderer string
 	// Root is the folder to render, Files all files by their path in the tree.
 	Root  string
-	Files map[string][]byte
+	Files fileSet           `json:"-"`
 	Links map[string]string `json:",omitempty"`
+	// Release is for Helm.
+	Release *release `json:",omitempty"`
 	// Lines asks for origins and the lines of fields, which for kustomize changes what is rendered
 	// on the way; the answer must not show it.
 	Lines bool
@@ -36,8 +37,11 @@ type answer struct {
 	Objects  []object
 	Skipped  []evidence.Skipped
 	Findings []evidence.Finding
-	YAML     []byte `json:",omitempty"`
-	limited  bool   // the child was ended by a limit
+	// Unmatched are the entries of kustomizations that matched nothing; only the run with Lines asks.
+	Unmatched []evidence.Finding `json:",omitempty"`
+	YAML      []byte             `json:"-"`
+	YAMLSize  int                `json:",omitempty"`
+	limited   bool               // the child was ended by a limit
 }
 
 // ChildMain renders the request on standard input and ends the process. It belongs to the first
@@ -54,15 +58,18 @@ func serve() error {
 	http.DefaultTransport = refused{}
 	http.DefaultClient = &http.Client{Transport: refused{}}
 	debug.SetMaxStack(64 << 20)
-	var req request
-	if err := json.NewDecoder(os.Stdin).Decode(&req); err != nil {
-		return fmt.Errorf("reading the request: %w", err)
+	req, err := receive(os.Stdin)
+	if err != nil {
+		return err
 	}
 	debug.SetMemoryLimit(req.Memory)
+	debug.SetGCPercent(400) // a child is short; near the limit of its memory it collects as often as it must
 	if err := limit(req.Memory, req.Seconds); err != nil {
 		return fmt.Errorf("setting limits: %w", err)
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(renderSafely(req)); err != nil {
+	result := renderSafely(req)
+	result.seal(req)
+	if err := result.send(os.Stdout); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
 	return nil
@@ -75,8 +82,11 @@ func renderSafely(req request) (result answer) {
 			result = failed(req, fmt.Sprintf("the renderer gave up on this content: %v", r))
 		}
 	}()
-	if req.Renderer == Kustomize {
+	switch req.Renderer {
+	case Kustomize:
 		return renderKustomize(req)
+	case Helm:
+		return renderHelm(req)
 	}
 	return renderPlain(req)
 }

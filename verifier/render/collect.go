@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
+	"rebuild-check.dev/rebuild-check/verifier/scenario"
 )
 
 // collector reads the files that a render needs into memory.
@@ -19,11 +20,13 @@ type collector struct {
 	scan     bool
 	files    map[string][]byte
 	bytes    int64
+	listed   int
 	links    map[string]string // folders by the name that a kustomization gave, to where the link leads
 	seen     map[string]bool   // kustomization folders
 	skipped  []evidence.Skipped
 	findings []evidence.Finding
 	leftOut  []evidence.Finding
+	warnings []evidence.Finding // do not keep the render from being made
 }
 
 // treeFault turns an error that is the content's fault into a finding.
@@ -37,7 +40,7 @@ func treeFault(name string, err error) (evidence.Finding, bool) {
 	case errors.As(err, &submodule):
 		f.Code = "missing-submodule"
 		f.Object, f.Got = submodule.Submodule()
-		f.Do = "put the files into this repository"
+		f.Do = "fetch the submodule, or put its files into this repository"
 	case errors.Is(err, fs.ErrInvalid):
 		f.Do = "replace the link by the file itself"
 	default:
@@ -103,7 +106,7 @@ func (c *collector) plainFolder(top Entry, depth int) error {
 		c.refuse("render-refused", top.Path, 0, fmt.Sprintf("folders lie deeper than the limit of %d", MaxDepth), "render a folder further down")
 		return errLimit
 	}
-	entries, err := c.tree.List(top.Path)
+	entries, err := c.list(top.Path)
 	if err != nil {
 		return err
 	}
@@ -120,13 +123,21 @@ func (c *collector) plainFolder(top Entry, depth int) error {
 			skip("its name begins with a dot")
 			continue
 		case e.Kind == "submodule":
-			f, _ := treeFault(name, submodule{name})
-			c.findings = append(c.findings, f)
+			inside, ok, err := c.inside(e)
+			if ok {
+				err = c.plainFolder(inside, depth+1)
+			}
+			if err != nil {
+				return err
+			}
 			continue
 		case e.Kind == "dir":
 			if err := c.plainFolder(e, depth+1); err != nil {
 				return err
 			}
+			continue
+		case name == scenario.ConfigFile:
+			skip("it tells rebuild-check what to render")
 			continue
 		case isKustomization(base):
 			skip("it is a kustomization file; render its folder as the path to use it")
@@ -157,6 +168,34 @@ func (c *collector) plainFolder(top Entry, depth int) error {
 		}
 	}
 	return nil
+}
+
+// list lists a folder. One tree object of Git can stand in many places, so that a small repository has
+// more paths than any disk.
+func (c *collector) list(dir string) ([]Entry, error) {
+	if err := c.ctx.Err(); err != nil {
+		return nil, err
+	}
+	entries, err := c.tree.List(dir)
+	if c.listed += 1 + len(entries); c.listed > MaxListed {
+		c.refuse("render-refused", dir, 0, fmt.Sprintf("the folders hold more than the limit of %d entries", MaxListed), "render a smaller folder")
+		return nil, errLimit
+	}
+	return entries, err
+}
+
+// inside is the folder that a submodule's recorded commit holds. If that cannot be read, ok is false
+// and the finding is recorded.
+func (c *collector) inside(e Entry) (folder Entry, ok bool, err error) {
+	folder, err = c.tree.Stat(e.Path + "/.")
+	if err == nil && folder.Kind != "dir" {
+		err = submodule{e.Path}
+	}
+	if f, fault := treeFault(e.Path, err); fault {
+		c.findings = append(c.findings, f)
+		return folder, false, nil
+	}
+	return folder, err == nil, err
 }
 
 type submodule struct{ path string }

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -17,7 +16,12 @@ const maxLines = 5000
 
 // object is one rendered object as the child answers it.
 type object struct {
-	JSON   json.RawMessage
+	// JSON is the object itself with its keys sorted, nil where only the origins were asked for; it is
+	// sent behind the rest, and Size is its length.
+	JSON   []byte `json:"-"`
+	Size   int
+	ID     evidence.ID
+	Hash   string
 	Origin evidence.Origin
 	Lines  map[string]int `json:",omitempty"`
 }

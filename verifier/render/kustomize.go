@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
 )
@@ -19,23 +17,22 @@ import (
 // of the repository finds nothing, as it would on a disk.
 const mount = "/.tree"
 
-const originAnnotation = "config.kubernetes.io/origin"
+// originMark is the field that notes an object's file, as long as it is built.
+const originMark = "rebuild-check-origin"
 
 // renderKustomize builds a kustomization as kubectl kustomize does.
 func renderKustomize(req request) (result answer) {
-	files := newMemory(req.Files, req.Links)
-	top, asked := topFile(req), true
+	top := topFile(req)
+	var set resmap.ResMap
+	var err error
+	var probes *prober
+	var find *finder
 	if req.Lines {
-		data, already := withOrigins(req.Files[top])
-		if asked = already; data != nil {
-			noted := maps.Clone(req.Files)
-			noted[top] = data
-			files = newMemory(noted, req.Links)
-		}
+		set, probes, find = marked(req)
 	}
-	options := krusty.MakeDefaultOptions() // no plugins, files at or below each kustomization only
-	options.Reorder = krusty.ReorderOptionUnspecified
-	set, err := krusty.MakeKustomizer(options).Run(files, path.Join(mount, req.Root))
+	if set == nil {
+		set, err = kustomize(req)
+	}
 	if err != nil {
 		return failed(req, err.Error())
 	}
@@ -48,14 +45,11 @@ func renderKustomize(req request) (result answer) {
 	if err != nil {
 		return failed(req, err.Error())
 	}
-	find := finder{req: req, docs: map[string][]decoded{}}
 	for _, content := range objects {
 		o := object{Origin: evidence.Origin{File: top, Line: 1}}
-		if req.Lines {
+		if find != nil {
 			o.Origin, o.Lines = find.origin(content, top)
-			if !asked {
-				strip(content)
-			}
+			probes.take(content)
 		}
 		for _, i := range flatten(content, nil, "") {
 			if why := malformed(i.content); why != "" {
@@ -65,18 +59,39 @@ func renderKustomize(req request) (result answer) {
 			result.Objects = append(result.Objects, o)
 		}
 	}
+	if probes != nil {
+		result.Unmatched = probes.unmatched(result.Objects)
+	}
 	return result
+}
+
+// kustomize is the build itself, with kubectl's options.
+func kustomize(req request) (resmap.ResMap, error) {
+	options := krusty.MakeDefaultOptions() // no plugins, files at or below each kustomization only
+	options.Reorder = krusty.ReorderOptionUnspecified
+	return krusty.MakeKustomizer(options).Run(newMemory(req.Files, req.Links), path.Join(mount, req.Root))
+}
+
+// marked builds with the file of every object noted in it, and with probes set. What fails with
+// probes is built without, and nil is what fails without.
+func marked(req request) (set resmap.ResMap, probes *prober, find *finder) {
+	probes = newProber(req)
+	find = &finder{req: req, all: probes.all, docs: map[string][]decoded{}}
+	for _, files := range []map[string][]byte{probes.noted(), maps.Clone(req.Files)} {
+		find.mark(files)
+		set, err := kustomize(request{Root: req.Root, Files: files, Links: req.Links})
+		if err == nil {
+			return set, probes, find
+		}
+	}
+	return nil, nil, nil
 }
 
 // resources converts kustomize's result as kubectl would read its output.
 func resources(set resmap.ResMap) ([]map[string]any, error) {
 	var all []map[string]any
 	for _, r := range set.Resources() {
-		text, err := r.AsYAML()
-		if err != nil {
-			return nil, err
-		}
-		data, err := sigsyaml.YAMLToJSON(text)
+		data, err := r.MarshalJSON() // kustomize writes its YAML from this
 		if err != nil {
 			return nil, err
 		}
@@ -89,8 +104,11 @@ func resources(set resmap.ResMap) ([]map[string]any, error) {
 	return all, nil
 }
 
-// topFile is the kustomization file of the folder to render.
+// topFile is the file of the folder to render that says what it is.
 func topFile(req request) string {
+	if req.Renderer == Helm {
+		return path.Join(req.Root, chartFile)
+	}
 	for _, base := range kustomizationNames {
 		if name := path.Join(req.Root, base); req.Files[name] != nil {
 			return name
@@ -99,38 +117,14 @@ func topFile(req request) string {
 	return path.Join(req.Root, kustomizationNames[0])
 }
 
-// withOrigins asks kustomize to note each object's origin; already says that the file itself does,
-// and no data that the file cannot be read.
-func withOrigins(kustomization []byte) (data []byte, already bool) {
-	asJSON, err := sigsyaml.YAMLToJSON(kustomization)
-	content, ok := numbers(asJSON).(map[string]any)
-	if err != nil || !ok {
-		return nil, false
-	}
-	key, list := "buildMetadata", []any(nil)
-	for k, v := range content {
-		if strings.EqualFold(k, key) { // kustomize reads keys in any case
-			key = k
-			list, _ = v.([]any)
-		}
-	}
-	if slices.Contains(list, any("originAnnotations")) {
-		return nil, true
-	}
-	content[key] = append(list, "originAnnotations")
-	return canonical(content), false
-}
-
-// strip removes the origin that only this package asked for.
-func strip(content map[string]any) {
+// strip removes annotations that are none, and tells whether there were such.
+func strip(content map[string]any) bool {
 	metadata, _ := content["metadata"].(map[string]any)
-	annotations, ok := metadata["annotations"].(map[string]any)
-	if !ok {
-		return
-	}
-	if delete(annotations, originAnnotation); len(annotations) == 0 {
+	if annotations, ok := metadata["annotations"].(map[string]any); ok && len(annotations) == 0 {
 		delete(metadata, "annotations")
+		return true
 	}
+	return false
 }
 
 // failed is kustomize's own error as a finding, at the file and line that its text names.
@@ -151,6 +145,9 @@ func failed(req request, text string) answer {
 		if m := yamlLine.FindStringSubmatch(text); m != nil {
 			f.Origin.Line, _ = strconv.Atoi(m[1])
 		}
+	}
+	if req.Renderer == Kustomize {
+		blame(req, text, &f)
 	}
 	return answer{Findings: []evidence.Finding{f}}
 }

@@ -5,33 +5,80 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
 )
 
-// finder locates the source of kustomize's objects by the origins that kustomize notes.
+// finder locates the source of kustomize's objects. Kustomize can note origins itself, and then notes
+// every transformation too, which takes longer than the build.
 type finder struct {
 	req  request
+	all  []kustomizationFile
 	docs map[string][]decoded
 }
 
-// origin is the document that an object comes from and its fields' lines there; for a generated
-// object the entry in the kustomization file. Where neither is known it is the top file.
-func (f finder) origin(content map[string]any, top string) (evidence.Origin, map[string]int) {
+// resources are the files that the kustomizations name as such.
+func (f *finder) resources() []string {
+	var files []string
+	for _, k := range f.all {
+		for _, name := range k.includes {
+			if _, ok := f.req.Files[name]; ok {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
+}
+
+// mark notes in every object of the resources where it comes from. A file with a list or with
+// something else than objects stays as it is.
+func (f *finder) mark(files map[string][]byte) {
+	for _, name := range f.resources() {
+		var text []byte
+		for _, d := range f.read(name) {
+			content := contents(d.json)
+			if kind, _ := content["kind"].(string); kind == "" || strings.HasSuffix(kind, "List") {
+				text = nil
+				break
+			}
+			content[originMark] = name
+			text = append(append(text, "---\n"...), append(canonical(content), '\n')...)
+		}
+		if text != nil {
+			files[name] = text
+		}
+	}
+}
+
+// origin is the document that an object comes from and its fields' lines there, and takes the mark
+// away; for a generated object it is the entry in the kustomization file. Where neither is known it
+// is the top file.
+func (f *finder) origin(content map[string]any, top string) (evidence.Origin, map[string]int) {
 	metadata, _ := content["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	text, _ := annotations[originAnnotation].(string)
-	var note struct{ Path, ConfiguredIn string }
 	kind, _ := content["kind"].(string)
 	name, _ := metadata["name"].(string)
-	if text == "" || sigsyaml.Unmarshal([]byte(text), &note) != nil {
-		return evidence.Origin{File: top, Line: 1}, nil
+	file, _ := content[originMark].(string)
+	delete(content, originMark)
+	if file != "" {
+		origin, lines, _ := f.within(file, kind, name)
+		return origin, lines
 	}
-	if note.Path == "" {
-		return f.generated(f.file(note.ConfiguredIn), kind, name)
+	for _, k := range f.all {
+		if origin, lines := f.generated(k.name, kind, name); lines != nil {
+			return origin, lines
+		}
 	}
-	file := f.file(note.Path)
+	best, origin, lines := 1, evidence.Origin{File: top, Line: 1}, map[string]int(nil)
+	for _, file := range f.resources() {
+		if o, l, score := f.within(file, kind, name); score > best {
+			best, origin, lines = score, o, l
+		}
+	}
+	return origin, lines
+}
+
+// within is the document of a file that looks most like an object, and how much it does.
+func (f *finder) within(file, kind, name string) (evidence.Origin, map[string]int, int) {
 	best, score := item{}, 0
 	var from decoded
 	for _, d := range f.read(file) {
@@ -43,9 +90,9 @@ func (f finder) origin(content map[string]any, top string) (evidence.Origin, map
 		}
 	}
 	if score == 0 {
-		return evidence.Origin{File: file, Line: 1}, nil
+		return evidence.Origin{File: file, Line: 1}, nil, 0
 	}
-	return evidence.Origin{File: file, Line: from.at(best.node)}, from.fields(best.node)
+	return evidence.Origin{File: file, Line: from.at(best.node)}, from.fields(best.node), score
 }
 
 // likeness ranks a source object: a name may have gained a prefix, a suffix and a hash.
@@ -64,18 +111,7 @@ func likeness(i item, kind, name string) int {
 	return 1
 }
 
-// file is the path in the tree of one that kustomize states from the top folder.
-func (f finder) file(noted string) string {
-	name := path.Join(f.req.Root, noted)
-	for from, to := range f.req.Links {
-		if rest, ok := strings.CutPrefix(name, from+"/"); ok {
-			return path.Join(to, rest)
-		}
-	}
-	return name
-}
-
-func (f finder) read(file string) []decoded {
+func (f *finder) read(file string) []decoded {
 	if all, ok := f.docs[file]; ok {
 		return all
 	}
@@ -91,7 +127,7 @@ func (f finder) read(file string) []decoded {
 }
 
 // generated finds the entry of a generator, and for each key of the data the line that names it.
-func (f finder) generated(file, kind, name string) (evidence.Origin, map[string]int) {
+func (f *finder) generated(file, kind, name string) (evidence.Origin, map[string]int) {
 	field := strings.ToLower(kind) + "generator"
 	for _, d := range f.read(file) {
 		if d.node.Kind != yaml.MappingNode {

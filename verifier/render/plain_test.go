@@ -119,14 +119,14 @@ func TestPlainValues(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	tree := files{"app/a.yaml": cm("a"), "k/kustomization.yaml": "resources: [a.yaml]\n", "k/a.yaml": cm("a"), "vendor": "submodule"}
-	for _, opts := range []Options{{Path: "nope"}, {Path: "vendor/x"}, {Path: "vendor"}, {Path: "../x"}, {Path: "app", Renderer: Kustomize}, {Path: "app/a.yaml", Renderer: Kustomize}, {Path: "app", Renderer: "magic"}} {
+	for _, opts := range []Options{{Path: "nope"}, {Path: "vendor"}, {Path: "../x"}, {Path: "app", Renderer: Kustomize}, {Path: "app/a.yaml", Renderer: Kustomize}, {Path: "app", Renderer: "magic"}} {
 		var bad *PathError
 		if set, _, err := Render(t.Context(), tree, opts); !errors.As(err, &bad) || set != nil {
 			t.Errorf("%+v: %v, want a PathError", opts, err)
 		}
 	}
 	for _, opts := range []Options{{Path: "app"}, {Path: "./app/"}, {Path: "app/a.yaml"}, {Path: "k"}, {Path: "k", Renderer: Plain}} {
-		if set, findings := render(t, tree, opts); len(set.Objects) != 1 || len(findings) != 0 || (set.Renderer == Kustomize) != (opts == Options{Path: "k"}) {
+		if set, findings := render(t, tree, opts); len(set.Objects) != 1 || len(findings) != 0 || (set.Renderer == Kustomize) != (opts.Path == "k" && opts.Renderer == "") {
 			t.Errorf("%+v: %s %v %v", opts, set.Renderer, ids(set), findings)
 		}
 	}

@@ -27,6 +27,7 @@ const (
 // finding that names it.
 const (
 	MaxFiles         = 10000
+	MaxListed        = 100000    // entries of all folders walked
 	MaxBytes         = 64 << 20  // of all files together
 	MaxFileBytes     = 16 << 20  // of one file
 	MaxKustomization = 512 << 10 // of one kustomization file
@@ -55,19 +56,28 @@ type Tree interface {
 type Options struct {
 	// Path is a folder, or one file, from the repository's root; empty is the root.
 	Path string
-	// Renderer is Plain or Kustomize; empty is detected: Kustomize where the folder holds a
-	// kustomization file, else Plain.
+	// Renderer is Plain, Kustomize or Helm; empty is detected: Helm where the folder holds a Chart.yaml,
+	// Kustomize where it holds a kustomization file, else Plain. A folder that holds both needs it.
 	Renderer string
+	// ReleaseName, Namespace, ValuesFiles and Set are for Helm, as on its command line: the name of the
+	// release (empty is the chart's), its namespace (empty is "default"), files of the tree, of which
+	// the later ones win, and KEY=VALUE, which win over those.
+	ReleaseName, Namespace string
+	ValuesFiles, Set       []string
+	// KubeVersion is the version of the cluster that a chart is told; empty is DefaultKubeVersion.
+	// APIVersions (GROUP/VERSION or GROUP/VERSION/KIND) are served there beside Kubernetes' own.
+	KubeVersion string
+	APIVersions []string
 	// MemoryLimit is the heap of one child in bytes; 0 is 512 MiB.
 	MemoryLimit int64
-	// Timeout bounds the time of one child; 0 is 30 seconds.
+	// Timeout bounds the time of the children; 0 is 25 seconds.
 	Timeout time.Duration
 
 	// noScan leaves out the scan that refuses remote bases and programs, so that a test can show that
 	// the child alone is safe.
 	noScan bool
-	// yaml gets the renderer's own output.
-	yaml *[]byte
+	// Raw, where it is set, gets the renderer's own output.
+	Raw *[]byte
 }
 
 // PathError says that the path to render is not a folder or file of the revision.
@@ -87,11 +97,18 @@ func Render(ctx context.Context, tree Tree, opts Options) (*evidence.Set, []evid
 		opts.MemoryLimit = 512 << 20
 	}
 	if opts.Timeout <= 0 {
-		opts.Timeout = 30 * time.Second
+		opts.Timeout = 25 * time.Second
 	}
 	top, err := tree.Stat(clean(opts.Path))
+	if err == nil && top.Kind == "submodule" {
+		top, err = tree.Stat(top.Path + "/.") // the folder in it
+	}
 	if err != nil {
-		if _, ok := treeFault(opts.Path, err); ok || errors.Is(err, fs.ErrNotExist) {
+		f, ok := treeFault(opts.Path, err)
+		if f.Code == "missing-submodule" {
+			return finish(&evidence.Set{Renderer: opts.Renderer, Path: clean(opts.Path), Objects: []evidence.Object{}}, []evidence.Finding{f})
+		}
+		if ok || errors.Is(err, fs.ErrNotExist) {
 			err = &PathError{opts.Path, err}
 		}
 		return nil, nil, err
@@ -101,12 +118,24 @@ func Render(ctx context.Context, tree Tree, opts Options) (*evidence.Set, []evid
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := helmMistake(renderer, opts); err != nil {
+		return nil, nil, err
+	}
 	set := &evidence.Set{Renderer: renderer, Path: clean(opts.Path), Objects: []evidence.Object{}}
-	if renderer == Kustomize {
-		set.Version = version()
+	var chart *release
+	switch renderer {
+	case Helm:
+		set.Version = version(helmModule)
+		chart, err = c.chart(top, opts)
+	case Kustomize:
+		set.Version = version("sigs.k8s.io/kustomize/api")
 		err = c.kustomization(top.Path, 0)
-	} else {
+	default:
 		err = c.plain(top, 0)
+	}
+	var mistake *PathError
+	if errors.As(err, &mistake) {
+		return nil, nil, err
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("collecting the files of %s: %w", set.Path, err)
@@ -115,17 +144,18 @@ func Render(ctx context.Context, tree Tree, opts Options) (*evidence.Set, []evid
 	if len(c.findings) > 0 {
 		return finish(set, c.findings)
 	}
-	req := request{Renderer: renderer, Root: top.Path, Files: c.files, Links: c.links, Memory: opts.MemoryLimit,
-		Seconds: int(opts.Timeout/time.Second) + 1, YAML: opts.yaml != nil}
+	req := request{Renderer: renderer, Root: top.Path, Files: c.files, Links: c.links, Release: chart, Memory: opts.MemoryLimit,
+		Seconds: int(opts.Timeout/time.Second) + 1, YAML: opts.Raw != nil}
 	result, findings, err := renderTwice(ctx, req, opts.Timeout)
 	if err != nil {
 		return nil, nil, err
 	}
-	if opts.yaml != nil {
-		*opts.yaml = result.YAML
+	c.files, req.Files = nil, nil // the rest needs memory too
+	if opts.Raw != nil {
+		*opts.Raw = result.YAML
 	}
 	set.Skipped = append(set.Skipped, result.Skipped...)
-	findings = append(findings, result.Findings...)
+	findings = append(append(findings, result.Findings...), c.warnings...)
 	if len(result.Findings) > 0 {
 		// A file that was left out may be why.
 		findings = append(findings, c.leftOut...)
@@ -141,12 +171,24 @@ func Render(ctx context.Context, tree Tree, opts Options) (*evidence.Set, []evid
 // detect chooses the renderer by what the folder holds.
 func detect(tree Tree, top Entry, opts Options) (string, error) {
 	switch {
-	case opts.Renderer != "" && opts.Renderer != Plain && opts.Renderer != Kustomize:
-		return "", &PathError{opts.Path, fmt.Errorf("there is no renderer %q; there are %s and %s", opts.Renderer, Plain, Kustomize)}
+	case opts.Renderer != "" && opts.Renderer != Plain && opts.Renderer != Kustomize && opts.Renderer != Helm:
+		return "", &PathError{opts.Path, fmt.Errorf("there is no renderer %q; there are %s, %s and %s", opts.Renderer, Plain, Kustomize, Helm)}
 	case top.Kind == "dir":
 		names, err := kustomizationFiles(tree, top.Path)
 		if err != nil {
 			return "", err
+		}
+		chart, err := isChart(tree, top.Path)
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case chart && len(names) > 0 && opts.Renderer == "":
+			return "", &PathError{opts.Path, fmt.Errorf("the folder holds %s and %s; say which by the renderer", chartFile, path.Base(names[0]))}
+		case chart && opts.Renderer == "":
+			return Helm, nil
+		case !chart && opts.Renderer == Helm:
+			return "", &PathError{opts.Path, errors.New("the folder holds no " + chartFile)}
 		}
 		if len(names) > 0 && opts.Renderer == "" {
 			return Kustomize, nil
@@ -156,8 +198,8 @@ func detect(tree Tree, top Entry, opts Options) (string, error) {
 		}
 	case top.Kind != "file":
 		return "", &PathError{opts.Path, fmt.Errorf("it is a %s", top.Kind)}
-	case opts.Renderer == Kustomize:
-		return "", &PathError{opts.Path, errors.New("it is a file; kustomize renders a folder")}
+	case opts.Renderer == Kustomize || opts.Renderer == Helm:
+		return "", &PathError{opts.Path, fmt.Errorf("it is a file; %s renders a folder", opts.Renderer)}
 	}
 	if opts.Renderer == "" {
 		return Plain, nil
@@ -184,11 +226,11 @@ func finish(set *evidence.Set, findings []evidence.Finding) (*evidence.Set, []ev
 
 func clean(p string) string { return path.Clean(strings.TrimSuffix("./"+p, "/")) }
 
-// version is that of the linked kustomize, "unknown" where the build does not tell.
-func version() string {
+// version is that of a linked module, "unknown" where the build does not tell.
+func version(module string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if m.Path == "sigs.k8s.io/kustomize/api" {
+			if m.Path == module {
 				return m.Version
 			}
 		}

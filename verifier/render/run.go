@@ -3,7 +3,6 @@ package render
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,30 +17,32 @@ import (
 // maxStderr is how many bytes of a child's error output are kept. A crash says why at its start.
 const maxStderr = 64 << 10
 
-// outOfMemory matches how the Go runtime says so: for the heap, for a stack, for a new thread.
-var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|pthread_create failed|failed to create new OS thread`)
+// outOfMemory matches how the Go runtime says so: for the heap, for a stack, for a new thread. Its
+// collector does not say so: it follows a nil pointer where the system gives it no memory, on a
+// stack of its own, which no fault of Go code does.
+var outOfMemory = regexp.MustCompile(`\ASIGSEGV: segmentation violation\nPC=|out of memory|cannot allocate memory|pthread_create failed|failed to create new OS thread`)
 
 // run renders a request in one child. What the content did to the child is a finding in the answer;
 // the error is trouble of ours, or the end of ctx.
-func run(ctx context.Context, req request, timeout time.Duration) (answer, error) {
-	in, err := json.Marshal(req)
-	if err != nil {
-		return answer{}, fmt.Errorf("encoding the render request: %w", err)
-	}
+func run(ctx context.Context, req request, deadline time.Time, timeout time.Duration) (answer, error) {
 	exe, err := executable()
 	if err != nil {
 		return answer{}, fmt.Errorf("finding this program: %w", err)
 	}
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	var out, stderr buffer
 	var cmd *exec.Cmd
 	for _, flags := range isolations(os.Getuid()) {
 		out, stderr = buffer{max: MaxAnswer}, buffer{max: maxStderr, cut: true}
+		in, err := req.send()
+		if err != nil {
+			return answer{}, err
+		}
 		cmd = exec.CommandContext(limited, exe, ChildArgument)
 		isolate(cmd, flags)
 		cmd.Env, cmd.Dir = []string{}, "/"
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, &stderr
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &stderr
 		cmd.WaitDelay = time.Second
 		if err = cmd.Start(); err == nil {
 			break
@@ -65,8 +66,8 @@ func run(ctx context.Context, req request, timeout time.Duration) (answer, error
 	case out.over:
 		return refuse(fmt.Sprintf("gave more than the limit of %d bytes", MaxAnswer))
 	case err == nil:
-		var a answer
-		if err := json.Unmarshal(out.Bytes(), &a); err != nil {
+		a, err := readAnswer(out.Bytes())
+		if err != nil {
 			return answer{}, fmt.Errorf("reading the render child's answer: %w", err)
 		}
 		return a, nil
@@ -91,14 +92,15 @@ func run(ctx context.Context, req request, timeout time.Duration) (answer, error
 func renderTwice(ctx context.Context, req request, timeout time.Duration) (answer, []evidence.Finding, error) {
 	var results [2]answer
 	var errs [2]error
+	deadline := time.Now().Add(timeout)
 	located := req
 	located.Lines, located.YAML = true, false
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		results[1], errs[1] = run(ctx, located, timeout)
+		results[1], errs[1] = run(ctx, located, deadline, timeout)
 	}()
-	results[0], errs[0] = run(ctx, req, timeout)
+	results[0], errs[0] = run(ctx, req, deadline, timeout)
 	<-done
 	if err := errors.Join(errs[:]...); err != nil {
 		return answer{}, nil, err
@@ -112,14 +114,19 @@ func renderTwice(ctx context.Context, req request, timeout time.Duration) (answe
 		return first, nil, nil
 	}
 	difference, differs := compare(first, second)
-	if differs && req.Renderer == Kustomize {
-		again, err := run(ctx, req, timeout)
+	if differs && req.Renderer != Helm {
+		again, err := run(ctx, req, deadline, timeout)
 		if err != nil {
 			return answer{}, nil, err
 		}
-		difference, differs = compare(first, again)
+		if again.limited {
+			return again, nil, nil
+		}
+		if detail, still := compare(first, again); still || req.Renderer == Kustomize {
+			difference, differs = detail, still
+		}
 	}
-	var findings []evidence.Finding
+	findings := second.Unmatched
 	if differs {
 		findings = append(findings, difference)
 	}

@@ -46,8 +46,15 @@ var (
 	pathFields = words("resources bases components crds configurations generators transformers validators patchesstrategicmerge path paths files envs env")
 	folders    = words("resources bases components generators transformers validators")
 	plugins    = words("generators transformers validators")
+	fieldSpec  = words("path create group version kind")
 	helmFields = words("helmcharts helmchartinflationgenerator helmglobals")
 )
+
+// leftOver warns of a key that kustomize drops without a word.
+func (s *scanner) leftOver(key *yaml.Node, line int) {
+	s.warnings = append(s.warnings, evidence.Finding{Code: "field-ignored", Severity: evidence.Warn, Object: s.file, Field: key.Value,
+		Origin: evidence.Origin{File: s.file, Line: line + key.Line}, Message: "kustomize knows no " + key.Value + " in a field spec and ignores it", Do: "correct its name"})
+}
 
 func words(text string) map[string]bool {
 	set := map[string]bool{}
@@ -151,6 +158,9 @@ func (s *scanner) node(n *yaml.Node, field string, line, depth int) error {
 			if s.scan && s.nested == 0 && depth == 0 && helmFields[name] {
 				s.refuse("render-refused", s.file, line+key.Line, key.Value+" runs a program that fetches charts; kustomize is not given one", "commit the rendered chart")
 			}
+			if s.plugin && field == "fieldspecs" && !fieldSpec[name] {
+				s.leftOver(key, line)
+			}
 			if err := s.node(n.Content[i+1], name, line, depth+1); err != nil {
 				return err
 			}
@@ -172,7 +182,14 @@ func (s *scanner) scalar(n *yaml.Node, field string, line int) error {
 		}
 		return s.text([]byte(n.Value), line+n.Line, field)
 	}
-	_, value, both := strings.Cut(n.Value, "=")
+	defer func(known int) {
+		for i := known; i < len(s.leftOut); i++ { // who names it; what a kustomization below names has its line already
+			if f := &s.leftOut[i]; f.Origin.Line == 0 {
+				f.Origin = evidence.Origin{File: s.file, Line: line + n.Line}
+			}
+		}
+	}(len(s.leftOut))
+	before, value, both := strings.Cut(n.Value, "=")
 	exists, err := s.named(n.Value, field)
 	if err == nil && both {
 		var second bool
@@ -184,7 +201,10 @@ func (s *scanner) scalar(n *yaml.Node, field string, line int) error {
 	}
 	if s.scan && !exists && pathFields[field] && (s.nested == 0 || s.plugin) &&
 		(remote.MatchString(n.Value) || both && remote.MatchString(value)) {
-		s.refuse("render-refused", s.file, line+n.Line, fmt.Sprintf("%s names %q, which is not in the repository and would be fetched", field, n.Value), "copy it into the repository")
+		if !both || remote.MatchString(before) {
+			value = n.Value
+		}
+		s.refuse("render-refused", s.file, line+n.Line, fmt.Sprintf("%s names %q, which is not in the repository and would be fetched: %s", field, n.Value, remoteKind(value)), "copy it into the repository")
 	}
 	return nil
 }
@@ -196,6 +216,9 @@ func (s *scanner) named(text, field string) (bool, error) {
 		return false, nil
 	}
 	e, err := s.tree.Stat(name)
+	if err == nil && e.Kind == "submodule" && folders[field] {
+		e, err = s.tree.Stat(name + "/.") // the folder in it; other fields may only look alike
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	} else if f, ok := treeFault(name, err); ok {
@@ -205,7 +228,7 @@ func (s *scanner) named(text, field string) (bool, error) {
 		return false, err
 	}
 	switch {
-	case e.Kind == "submodule":
+	case e.Kind == "submodule" && folders[field]:
 		f, _ := treeFault(name, submodule{name})
 		s.leftOut = append(s.leftOut, f)
 	case e.Kind == "file":

@@ -13,13 +13,20 @@ type document struct {
 	text []byte
 }
 
-// splitError is a separator that is none.
+// maxDocuments bounds what one file holds: each takes time to read, also where it is nothing.
+const maxDocuments = 50000
+
+// splitError is a separator that is none, or that of one document too many.
 type splitError struct {
 	line int
 	text string
+	many bool
 }
 
 func (e *splitError) Error() string {
+	if e.many {
+		return fmt.Sprintf("the file has more than the limit of %d documents", maxDocuments)
+	}
 	return fmt.Sprintf("line %d: %q is no document separator: only a comment may follow ---", e.line, e.text)
 }
 
@@ -32,12 +39,21 @@ func split(data []byte) ([]document, error) {
 	data = bytes.TrimPrefix(data, bom)
 	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
 		if docs, ok := splitJSON(data); ok {
+			if len(docs) > maxDocuments {
+				return nil, &splitError{line: docs[maxDocuments].line, many: true}
+			}
 			return docs, nil
 		}
 	}
 	var docs []document
 	current := document{line: 1}
 	number := 0
+	end := func() bool {
+		if len(bytes.TrimSpace(current.text)) > 0 {
+			docs = append(docs, current)
+		}
+		return len(docs) > maxDocuments
+	}
 	for len(data) > 0 {
 		number++
 		line, rest, ended := bytes.Cut(data, []byte("\n"))
@@ -47,22 +63,20 @@ func split(data []byte) ([]document, error) {
 		}
 		if after, ok := bytes.CutPrefix(line, []byte("---")); ok {
 			if after = bytes.TrimSpace(after); len(after) > 0 && after[0] != '#' {
-				return nil, &splitError{number, strings.ToValidUTF8(string(line[:min(len(line), 80)]), "?")}
+				return nil, &splitError{line: number, text: strings.ToValidUTF8(string(line[:min(len(line), 80)]), "?")}
 			}
-			docs = append(docs, current)
+			if end() {
+				return nil, &splitError{line: number, many: true}
+			}
 			current = document{line: number + 1}
 			continue
 		}
 		current.text = append(append(current.text, line...), '\n')
 	}
-	docs = append(docs, current)
-	var filled []document
-	for _, d := range docs {
-		if len(bytes.TrimSpace(d.text)) > 0 {
-			filled = append(filled, d)
-		}
+	if end() {
+		return nil, &splitError{line: number, many: true}
 	}
-	return filled, nil
+	return docs, nil
 }
 
 func splitJSON(data []byte) ([]document, bool) {
@@ -77,7 +91,9 @@ func splitJSON(data []byte) ([]document, bool) {
 		start := int(decoder.InputOffset()) - len(raw)
 		line += bytes.Count(data[at:start], []byte("\n"))
 		at = start
-		docs = append(docs, document{line, raw})
+		if docs = append(docs, document{line, raw}); len(docs) > maxDocuments {
+			return docs, true // the caller sees that they are too many
+		}
 	}
 	return docs, len(bytes.TrimSpace(data[decoder.InputOffset():])) == 0
 }

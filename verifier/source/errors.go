@@ -37,14 +37,22 @@ func (e *IntegrityError) Error() string {
 	return fmt.Sprintf("reading object %s: %s", e.Object, e.Why)
 }
 
-// SubmoduleError says that a path is, or lies in, a submodule: its files are not in this repository.
+// SubmoduleError says that a path is, or lies in, a submodule whose recorded commit cannot be read.
 type SubmoduleError struct {
 	// Path is the submodule's own path, Commit the commit that the revision records for it.
 	Path, Commit string
+	// Declared is the file:line of .gitmodules that declares it, empty if none does.
+	Declared string
+	// Why says what kept its files from being read.
+	Why string
 }
 
 func (e *SubmoduleError) Error() string {
-	return fmt.Sprintf("%s is a submodule at commit %s; its files are not in this repository", e.Path, e.Commit)
+	declared := ", which .gitmodules does not declare"
+	if e.Declared != "" {
+		declared = ", declared at " + e.Declared
+	}
+	return fmt.Sprintf("%s is a submodule at commit %s%s: %s", e.Path, e.Commit, declared, e.Why)
 }
 
 // Submodule returns the path and the recorded commit, for callers that know the error by this method.

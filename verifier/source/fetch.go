@@ -16,21 +16,25 @@ import (
 // scp is Git's short form of an SSH address: user@host:path.
 var scp = regexp.MustCompile(`^[\w.-]+@[\w.-]+:`)
 
+// isURL tells a URL from a folder.
+func isURL(repo string) bool { return scp.MatchString(repo) || strings.Contains(repo, "://") }
+
 // fetch returns the folder to read from. A remote repository is cloned, bare and with its whole
 // history, into a private temporary folder, which temp then names; a file:// URL is read in place.
 func fetch(ctx context.Context, repo string) (dir, temp string, err error) {
-	if scheme, _, ok := strings.Cut(repo, "://"); !scp.MatchString(repo) {
-		if !ok {
-			return repo, "", nil
-		}
+	if !isURL(repo) {
+		return repo, "", nil
+	}
+	clean := redact(repo)
+	if !scp.MatchString(repo) {
 		u, err := url.Parse(repo)
 		switch {
 		case err != nil:
 			return "", "", &UsageError{Asked: "repository URL", Problem: "it is not a URL"} // the text may hold a password
-		case scheme == "file":
+		case u.Scheme == "file":
 			return u.Path, "", nil
-		case scheme != "http" && scheme != "https" && scheme != "ssh" && scheme != "git":
-			return "", "", &UsageError{Asked: fmt.Sprintf("repository %q", u.Redacted()), Problem: "the scheme " + scheme + " is not supported", Do: "use https, ssh or file"}
+		case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "ssh" && u.Scheme != "git":
+			return "", "", &UsageError{Asked: fmt.Sprintf("repository %q", clean), Problem: "the scheme " + u.Scheme + " is not supported", Do: "use https, ssh or file"}
 		}
 	}
 	temp, err = os.MkdirTemp("", "rebuild-check-clone-")
@@ -41,22 +45,68 @@ func fetch(ctx context.Context, repo string) (dir, temp string, err error) {
 	if err == nil {
 		return temp, temp, nil
 	}
-	clean := redact(repo)
+	text := scrub(err.Error(), repo)
 	switch {
-	case errors.Is(err, transport.ErrRepositoryNotFound), errors.Is(err, transport.ErrEmptyRemoteRepository):
-		err = &UsageError{Asked: fmt.Sprintf("repository %q", clean), Problem: err.Error()}
-	case clean != repo && strings.Contains(err.Error(), repo): // the text of the error holds the password
-		err = fmt.Errorf("cloning %s: %s", clean, strings.ReplaceAll(err.Error(), repo, clean))
+	case errors.Is(err, transport.ErrRepositoryNotFound), errors.Is(err, transport.ErrEmptyRemoteRepository),
+		errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
+		err = &UsageError{Asked: fmt.Sprintf("repository %q", clean), Problem: text}
+	case text != err.Error():
+		err = fmt.Errorf("cloning %s: %s", clean, text)
 	default:
 		err = fmt.Errorf("cloning %s: %w", clean, err)
 	}
 	return "", "", errors.Join(err, os.RemoveAll(temp))
 }
 
-// redact hides the password of a URL.
+const hidden = "xxxxx"
+
+// redact is a URL without what may be a credential: the password, over HTTP also the user, which is
+// where tokens stand, and the query.
 func redact(repo string) string {
-	if u, err := url.Parse(repo); err == nil && u.User != nil {
-		return u.Redacted()
+	if !strings.Contains(repo, "://") {
+		return repo
 	}
-	return repo
+	u, err := url.Parse(repo)
+	if err != nil {
+		if _, rest, ok := strings.Cut(repo, "://"); ok && strings.ContainsAny(rest, "@?") {
+			return hidden
+		}
+		return repo
+	}
+	if u.User != nil {
+		if _, has := u.User.Password(); has {
+			u.User = url.UserPassword(u.User.Username(), hidden)
+		}
+		if u.Scheme == "http" || u.Scheme == "https" {
+			u.User = url.User(hidden)
+		}
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = hidden
+	}
+	return u.String()
+}
+
+// scrub removes the credentials of a URL from a text, in which they may stand as written or decoded.
+func scrub(text, repo string) string {
+	u, err := url.Parse(repo)
+	if err != nil || scp.MatchString(repo) {
+		return text
+	}
+	secrets := []string{u.RawQuery}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		_, escaped, _ := strings.Cut(u.User.String(), ":")
+		secrets = append(secrets, u.User.String(), password, escaped)
+		if u.Scheme == "http" || u.Scheme == "https" {
+			secrets = append(secrets, u.User.Username())
+		}
+	}
+	text = strings.ReplaceAll(text, repo, redact(repo))
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, hidden)
+		}
+	}
+	return text
 }

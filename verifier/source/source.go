@@ -18,17 +18,23 @@ import (
 
 // Tree is the files of one commit. Its methods may be called from several goroutines.
 type Tree struct {
-	objects *objects
-	rev     evidence.Revision
-	root    plumbing.Hash
+	top *module
+	rev evidence.Revision
 
-	mu     sync.Mutex
-	parsed map[plumbing.Hash][]treeEntry
+	mu      sync.Mutex
+	parsed  map[plumbing.Hash]*folder
+	rules   map[string][]rule          // of a folder's own .gitattributes
+	changed map[change]map[string]bool // the files that an attribute would change
 
-	// dirty ends with the paths that git status lists; stop ends it early.
+	// opening guards what follows: submodules by path, and the folders of clones.
+	opening sync.Mutex
+	modules map[string]opened
+	temps   []string
+	// fetch gets a repository as the function of that name does, under the context of Open.
+	fetch func(repo string) (dir, temp string, err error)
+
+	// dirty asks git status, once.
 	dirty func() []string
-	stop  context.CancelFunc
-	temp  string
 }
 
 // Open resolves rev in a repository and returns the commit's tree. repo is a folder in or of a
@@ -36,6 +42,10 @@ type Tree struct {
 // git, file, or user@host:path), which is cloned into a private temporary folder. rev is a commit id
 // or at least four digits of one, a branch, a tag, HEAD, a remote branch or a full ref name, with any
 // number of ~N and ^N behind it; empty means HEAD. Tags are peeled to the commit.
+//
+// A submodule is read when a path leads into it, at the commit that the revision records, from the
+// objects on this disk. Of a repository that was given by URL, submodules are fetched too, from the
+// same scheme and host only; ctx bounds that as well.
 //
 // Errors are *UsageError for what the caller got wrong, *IntegrityError for damaged objects, and
 // others for trouble such as the network. The caller must Close the tree.
@@ -47,7 +57,14 @@ func Open(ctx context.Context, repo, rev string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{temp: temp, parsed: map[plumbing.Hash][]treeEntry{}, stop: func() {}, dirty: func() []string { return nil }}
+	t := &Tree{
+		parsed: map[plumbing.Hash]*folder{}, rules: map[string][]rule{}, changed: map[change]map[string]bool{},
+		modules: map[string]opened{}, dirty: func() []string { return nil },
+		fetch: func(repo string) (string, string, error) { return fetch(ctx, repo) },
+	}
+	if temp != "" {
+		t.temps = []string{temp}
+	}
 	if err := t.open(ctx, repo, dir, rev); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -55,45 +72,55 @@ func Open(ctx context.Context, repo, rev string) (*Tree, error) {
 }
 
 func (t *Tree) open(ctx context.Context, repo, dir, rev string) error {
-	place, err := discover(repo, dir)
+	place, err := discover(redact(repo), dir)
 	if err != nil {
 		return err
 	}
-	if place.work != "" && t.temp == "" {
-		t.dirty, t.stop = startStatus(ctx, place.work)
+	cloned := len(t.temps) > 0
+	if place.work != "" && !cloned {
+		t.dirty = sync.OnceValue(func() []string { return status(ctx, place.work) })
 	}
-	if t.objects, err = openObjects(place); err != nil {
-		return err
-	}
-	r := resolver{objects: t.objects, place: place, asked: rev, cloned: t.temp != ""}
-	commit, err := r.resolve(ctx)
+	o, err := openObjects(place)
 	if err != nil {
 		return err
 	}
-	t.root = commit.tree
+	t.top = &module{objects: o, place: place, path: "."}
+	if isURL(repo) {
+		t.top.remote = repo
+	}
+	commit, err := resolver{objects: o, place: place, asked: rev, cloned: cloned}.resolve(ctx)
+	if err != nil {
+		return err
+	}
+	t.top.root = commit.tree
 	t.rev = evidence.Revision{Name: rev, Commit: commit.id.String(), Tree: commit.tree.String()}
-	_, err = t.entries(t.root)
+	_, err = t.folder(t.top, t.top.root)
 	return err
 }
 
 // Revision returns the full ids of the commit and its tree, and up to ten uncommitted paths of the
-// work tree. It may wait for git status, at most until five seconds after Open.
+// work tree. The first call waits for git status, five seconds at most.
 func (t *Tree) Revision() evidence.Revision {
 	rev := t.rev
 	rev.Dirty = t.dirty()
 	return rev
 }
 
-// Close releases the repository's files and removes a clone. The tree cannot be used afterwards.
+// Close releases the repositories' files and removes clones. The tree cannot be used afterwards.
 func (t *Tree) Close() error {
-	t.stop()
-	t.dirty()
+	t.opening.Lock()
+	defer t.opening.Unlock()
 	var errs []error
-	if t.objects != nil {
-		errs = append(errs, t.objects.close())
+	if t.top != nil {
+		errs = append(errs, t.top.objects.close())
 	}
-	if t.temp != "" {
-		if err := os.RemoveAll(t.temp); err != nil {
+	for _, o := range t.modules {
+		if o.module != nil {
+			errs = append(errs, o.module.objects.close())
+		}
+	}
+	for _, temp := range t.temps {
+		if err := os.RemoveAll(temp); err != nil {
 			errs = append(errs, fmt.Errorf("removing the clone: %w", err))
 		}
 	}

@@ -1,13 +1,11 @@
 package source
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -34,8 +32,10 @@ type Entry = struct {
 	Size int64
 }
 
-// maxLinks is how many symbolic links one path may pass, as on Linux.
-const maxLinks = 40
+const (
+	maxLinks  = 40   // symbolic links that one path may pass, as on Linux
+	maxTarget = 4096 // bytes of a link's target, as on Linux
+)
 
 type treeEntry struct {
 	name string
@@ -55,71 +55,59 @@ func (e treeEntry) kind() string {
 	return File
 }
 
-// entries reads a tree object; the caller must not change the result.
-func (t *Tree) entries(id plumbing.Hash) ([]treeEntry, error) {
+// folder is a decoded tree object.
+type folder struct {
+	list   []treeEntry
+	byName map[string]int
+}
+
+// folder reads a tree object of a module.
+func (t *Tree) folder(in *module, id plumbing.Hash) (*folder, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if list, ok := t.parsed[id]; ok {
-		return list, nil
+	if f, ok := t.parsed[id]; ok {
+		return f, nil
 	}
-	kind, data, err := t.objects.read(id)
+	kind, data, err := in.objects.read(id)
 	if err != nil {
 		return nil, err
 	}
 	if kind != plumbing.TreeObject {
 		return nil, &IntegrityError{Object: id.String(), Why: "it is a " + kind.String() + ", where a tree was expected"}
 	}
-	list, err := parseTree(data)
+	f, err := parseTree(data)
 	if err != nil {
 		return nil, &IntegrityError{Object: id.String(), Why: err.Error()}
 	}
-	t.parsed[id] = list
-	return list, nil
+	t.parsed[id] = f
+	return f, nil
 }
 
-// parseTree decodes a tree object and refuses names that Git itself refuses to check out because
-// they would change the meaning of a path.
-func parseTree(data []byte) ([]treeEntry, error) {
-	var list []treeEntry
-	seen := map[string]bool{}
-	for len(data) > 0 {
-		head, rest, ok := bytes.Cut(data, []byte{0})
-		mode, name, spaced := strings.Cut(string(head), " ")
-		if !ok || !spaced || len(rest) < 20 {
-			return nil, errors.New("the tree is cut off")
-		}
-		bits, err := strconv.ParseUint(mode, 8, 32)
-		switch bits {
-		case 0o40000, 0o120000, 0o160000, 0o100644, 0o100664, 0o100755:
-		default:
-			return nil, fmt.Errorf("entry %q has the unknown mode %q (%v)", name, mode, err)
-		}
-		if name == "" || name == "." || name == ".." || strings.Contains(name, "/") || seen[name] {
-			return nil, fmt.Errorf("the tree holds the impossible or repeated name %q", name)
-		}
-		seen[name] = true
-		list = append(list, treeEntry{name: name, mode: uint32(bits), id: plumbing.Hash(rest[:20])})
-		data = rest[20:]
-	}
-	return list, nil
-}
-
-// found is an entry and its real path, with every link on the way followed.
+// found is an entry, its real path, with every link on the way followed, and its repository.
 type found struct {
 	treeEntry
 	path string
+	in   *module
 }
 
-// lookup walks to a path. Links on the way are followed inside the tree, the last one only if
-// follow is set.
-func (t *Tree) lookup(name string, follow bool) (found, error) {
+// child is an entry of a folder.
+func (f found) child(e treeEntry) found {
+	if f.path == "." {
+		return found{e, e.name, f.in}
+	}
+	return found{e, f.path + "/" + e.name, f.in}
+}
+
+// lookup walks to a path, following links inside the tree and entering submodules, the last one only
+// if enter is set. The result is the way there: the root, the real folders, and what the path names.
+func (t *Tree) lookup(name string, enter bool) ([]found, error) {
 	missing := func() error {
 		return &UsageError{Asked: fmt.Sprintf("path %q", name), Problem: "it is not in the revision", Cause: fs.ErrNotExist}
 	}
 	if path.IsAbs(name) || strings.ContainsRune(name, 0) {
-		return found{}, missing()
+		return nil, missing()
 	}
-	at := []found{{treeEntry{mode: 0o40000, id: t.root}, "."}}
+	at := []found{{treeEntry{mode: 0o40000, id: t.top.root}, ".", t.top}}
 	todo := strings.Split(name, "/")
 	links := 0
 	var via found // the link that is being followed
@@ -129,58 +117,72 @@ func (t *Tree) lookup(name string, follow bool) (found, error) {
 		todo = todo[1:]
 		here := at[len(at)-1]
 		switch {
-		case here.kind() == Submodule:
-			return found{}, &SubmoduleError{Path: here.path, Commit: here.id.String()}
 		case here.kind() != Dir:
-			return found{}, missing()
+			return nil, missing()
 		case part == "" || part == ".":
 			continue
 		case part == "..":
 			if len(at) == 1 {
 				if links > 0 {
-					return found{}, &LinkError{Path: via.path, Target: target, Why: "it leads out of the repository"}
+					return nil, &LinkError{Path: via.path, Target: target, Why: "it leads out of the repository"}
 				}
-				return found{}, missing()
+				return nil, missing()
 			}
 			at = at[:len(at)-1]
 			continue
 		}
-		list, err := t.entries(here.id)
+		entries, err := t.folder(here.in, here.id)
 		if err != nil {
-			return found{}, err
+			return nil, err
 		}
-		i := slices.IndexFunc(list, func(e treeEntry) bool { return e.name == part })
-		if i < 0 {
-			return found{}, missing()
+		i, ok := entries.byName[part]
+		if !ok {
+			return nil, missing()
 		}
-		next := found{list[i], path.Join(here.path, part)}
-		if next.kind() != Symlink || (len(todo) == 0 && !follow) {
+		next := here.child(entries.list[i])
+		switch next.kind() {
+		case Submodule:
+			if enter || len(todo) > 0 {
+				if next, err = t.enter(next); err != nil {
+					return nil, err
+				}
+			}
+			fallthrough
+		case File, Dir:
 			at = append(at, next)
 			continue
 		}
-		kind, text, err := t.objects.read(next.id)
-		if err != nil {
-			return found{}, err
+		via = next
+		if target, err = next.text(); err != nil {
+			return nil, err
 		}
-		if kind != plumbing.BlobObject {
-			return found{}, &IntegrityError{Object: next.id.String(), Why: "a link's target is a " + kind.String()}
-		}
-		via, target = next, string(text)
 		if links++; links > maxLinks {
-			return found{}, &LinkError{Path: next.path, Target: target, Why: "following it never ends"}
+			return nil, &LinkError{Path: next.path, Target: target, Why: "following it never ends"}
+		}
+		if len(target) > maxTarget {
+			return nil, &LinkError{Path: next.path, Target: target[:32] + "…", Why: fmt.Sprintf("its target is longer than the limit of %d bytes", maxTarget)}
 		}
 		if path.IsAbs(target) {
-			return found{}, &LinkError{Path: next.path, Target: target, Why: "it leads out of the repository"}
+			return nil, &LinkError{Path: next.path, Target: target, Why: "it leads out of the repository"}
 		}
 		todo = append(strings.Split(target, "/"), todo...)
 	}
-	return at[len(at)-1], nil
+	return at, nil
 }
 
-func (t *Tree) entry(f found) (Entry, error) {
+// text is the content of a file or the target of a link.
+func (f found) text() (string, error) {
+	kind, data, err := f.in.objects.read(f.id)
+	if err == nil && kind != plumbing.BlobObject {
+		err = &IntegrityError{Object: f.id.String(), Why: "it is a " + kind.String() + ", where a file or a link was expected"}
+	}
+	return string(data), err
+}
+
+func (f found) entry() (Entry, error) {
 	e := Entry{Path: f.path, Kind: f.kind(), Mode: f.mode}
 	if e.Kind == File || e.Kind == Symlink {
-		size, err := t.objects.size(f.id)
+		size, err := f.in.objects.size(f.id)
 		if err != nil {
 			return Entry{}, err
 		}
@@ -189,55 +191,57 @@ func (t *Tree) entry(f found) (Entry, error) {
 	return e, nil
 }
 
-// Stat describes a path. Links are followed, and Path of the result is where they lead. A missing
-// path is a *UsageError that errors.Is finds fs.ErrNotExist in; a path inside a submodule is a
-// *SubmoduleError (the submodule itself is an entry), a link out of the tree a *LinkError.
+// Stat describes a path. Links are followed, and Path of the result is where they lead. A submodule
+// itself is not looked into; NAME/. is the folder that its recorded commit holds. A missing path is a
+// *UsageError that errors.Is finds fs.ErrNotExist in; a path inside a submodule that cannot be read is
+// a *SubmoduleError, a link out of the tree a *LinkError.
 func (t *Tree) Stat(name string) (Entry, error) {
-	f, err := t.lookup(name, true)
+	at, err := t.lookup(name, false)
 	if err != nil {
 		return Entry{}, err
 	}
-	return t.entry(f)
+	return at[len(at)-1].entry()
 }
 
-// ReadFile returns the bytes of a file as they are in Git, following links. Errors are those of Stat.
+// ReadFile returns the bytes of a file as they are in Git, following links. Errors are those of Stat;
+// a submodule is a folder here.
 func (t *Tree) ReadFile(name string) ([]byte, error) {
-	f, err := t.lookup(name, true)
+	at, err := t.lookup(name, true)
 	if err != nil {
 		return nil, err
 	}
-	switch f.kind() {
-	case Submodule:
-		return nil, &SubmoduleError{Path: f.path, Commit: f.id.String()}
-	case Dir:
+	f := at[len(at)-1]
+	if f.kind() == Dir {
 		return nil, &UsageError{Asked: fmt.Sprintf("path %q", name), Problem: "it is a folder, not a file"}
 	}
-	kind, data, err := t.objects.read(f.id)
+	kind, data, err := f.in.objects.read(f.id)
 	if err == nil && kind != plumbing.BlobObject {
 		err = &IntegrityError{Object: f.id.String(), Why: "it is a " + kind.String() + ", where a file was expected"}
+	}
+	if err == nil {
+		err = t.attributes(at, data)
 	}
 	return data, err
 }
 
-// List returns the entries of a folder in the order of their names. Links are listed as links.
+// List returns the entries of a folder in the order of their names. Links are listed as links, and
+// submodules as submodules, without a look into them.
 func (t *Tree) List(dir string) ([]Entry, error) {
-	f, err := t.lookup(dir, true)
+	at, err := t.lookup(dir, true)
 	if err != nil {
 		return nil, err
 	}
-	switch f.kind() {
-	case Submodule:
-		return nil, &SubmoduleError{Path: f.path, Commit: f.id.String()}
-	case File:
+	f := at[len(at)-1]
+	if f.kind() == File {
 		return nil, &UsageError{Asked: fmt.Sprintf("path %q", dir), Problem: "it is a file, not a folder"}
 	}
-	list, err := t.entries(f.id)
+	entries, err := t.folder(f.in, f.id)
 	if err != nil {
 		return nil, err
 	}
 	var all []Entry
-	for _, e := range list {
-		one, err := t.entry(found{e, path.Join(f.path, e.name)})
+	for _, e := range entries.list {
+		one, err := f.child(e).entry()
 		if err != nil {
 			return nil, err
 		}
@@ -248,7 +252,8 @@ func (t *Tree) List(dir string) ([]Entry, error) {
 }
 
 // Walk calls fn for everything below dir, folders before what they hold, in the order of names.
-// Links are not followed. fs.SkipDir from fn for a folder skips it; any other error ends the walk.
+// Links are not followed and submodules not entered. fs.SkipDir from fn for a folder skips it; any
+// other error ends the walk.
 func (t *Tree) Walk(dir string, fn func(Entry) error) error {
 	list, err := t.List(dir)
 	if err != nil {
