@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -98,7 +99,11 @@ func Read(folder string) (evidence.Run, error) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	if err := decoder.Decode(&run); err != nil {
+	err = decoder.Decode(&run)
+	if _, more := decoder.Token(); err == nil && more != io.EOF {
+		err = errors.New("something follows the facts")
+	}
+	if err != nil {
 		return run, fmt.Errorf("reading %s: %w", filepath.Join(folder, File), err)
 	}
 	if run.SchemaVersion != evidence.SchemaVersion {

@@ -164,7 +164,9 @@ func TestPrepare(t *testing.T) {
 		}, "it is not empty"},
 		{"evidence of an earlier run", func(t *testing.T, root string) string { return filepath.Dir(touch(t, filepath.Join(root, File))) }, "it is not empty"},
 		{"file", func(t *testing.T, root string) string { return touch(t, filepath.Join(root, "f")) }, "it is no folder"},
-		{"below a file", func(t *testing.T, root string) string { return filepath.Join(touch(t, filepath.Join(root, "f")), "sub") }, "not a directory"},
+		{"below a file", func(t *testing.T, root string) string {
+			return filepath.Join(touch(t, filepath.Join(root, "f")), "sub")
+		}, "not a directory"},
 		{"symlink to an empty folder", func(t *testing.T, root string) string { return link(t, t.TempDir(), filepath.Join(root, "l")) }, "it is no folder"},
 		{"symlink with a slash", func(t *testing.T, root string) string { return link(t, t.TempDir(), filepath.Join(root, "l")) + "/" }, "it is no folder"},
 		{"symlink to nothing", func(t *testing.T, root string) string {
