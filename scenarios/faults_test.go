@@ -88,7 +88,7 @@ func TestMovedTagIsFound(t *testing.T) {
 		repo := repository(t, "day27-rebuild", map[string][]string{
 			"deploy/experiment.yaml": one, "deploy/api.yaml": {"rebuild-check/modelserver:1.0.0", name},
 		})
-		r := do(t, job{repo: repo, args: []string{"--rev", "main"}, on: at("images: 1 resolved", func(string) { after = pushAs(t, name, "after") })})
+		r := do(t, job{repo: repo, args: []string{"--rev", "main"}, on: at("images: 1 of 1 resolved", func(string) { after = pushAs(t, name, "after") })})
 		if r.code != 1 || after == "" || after == before {
 			t.Errorf("exit code %d, before %s, after %s", r.code, before, after)
 		}

@@ -138,10 +138,11 @@ func (r *run) checkOut(ctx context.Context) error {
 	done := r.stage("revision")
 	tree, err := source.Open(ctx, r.opts.Repo, r.opts.Rev)
 	if err != nil {
-		done("%v", err)
 		if isUsage(err) {
+			done("not found")
 			return &UsageError{err}
 		}
+		done("%v", err)
 		r.trouble(ctx, "revision", err)
 		return nil
 	}
@@ -157,10 +158,11 @@ func (r *run) checkOut(ctx context.Context) error {
 	done = r.stage("render")
 	set, findings, err := render.Render(ctx, tree, render.Options{Path: r.opts.Path})
 	if err != nil {
-		done("%v", err)
 		if isUsage(err) {
+			done("not found")
 			return &UsageError{err}
 		}
+		done("%v", err)
 		r.trouble(ctx, "render", err)
 		return nil
 	}
@@ -247,7 +249,13 @@ func (r *run) rebuild(ctx context.Context) {
 	locked, findings := images.Resolve(ctx, images.References(r.set), lookup)
 	r.facts.Images, r.facts.ImagesAsked = locked, ctx.Err() == nil
 	r.found(findings...)
-	done("%d resolved", len(locked))
+	resolved := 0
+	for _, image := range locked {
+		if image.Resolved() {
+			resolved++
+		}
+	}
+	done("%d of %d resolved", resolved, len(locked))
 	if !r.sound(ctx) {
 		cancel()
 		r.leave(ctx, <-coming)

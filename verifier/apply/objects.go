@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,6 +100,9 @@ func (c *Client) applyOne(ctx context.Context, object *evidence.Object) (evidenc
 func troubled(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) {
 		return true
+	}
+	if apierrors.IsInternalError(err) && !strings.Contains(err.Error(), "failed calling webhook") {
+		return true // the server's own trouble, such as its storage
 	}
 	var judged apierrors.APIStatus
 	return !errorsAs(err, &judged) && !isNoMatch(err)

@@ -35,7 +35,7 @@ func Prepare(folder string) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("evidence folder %s: it is no folder", folder)
+		return fmt.Errorf("evidence folder %s: it is no folder; name another with --evidence-dir", folder)
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
