@@ -42,7 +42,7 @@ func TestHandEditsAreFound(t *testing.T) {
 			{Code: "drift-foreign-field", Object: "Deployment/ai-lab/model-api", Field: "spec.template.spec.containers[name=server].env[name=LOAD_DELAY]", Got: `{"name":"LOAD_DELAY","value":"10ms"}`, Message: "kubectl-patch"},
 			{Code: "drift-changed", Object: "Deployment/ai-lab/model-api", Field: "spec.replicas", Want: "2", Got: "3"},
 			{Code: "drift-changed", Object: "Service/ai-lab/model-api", Field: "spec.ports[port=80,protocol=TCP].targetPort", Want: "http", Got: "8080", Message: "kubectl-patch"},
-			{Code: "drift-foreign-field", Object: "PodDisruptionBudget.policy/ai-lab/model-api", Field: "metadata.labels", Got: `{"by":"hand"}`, Message: "kubectl-label"},
+			{Code: "drift-foreign-field", Object: "PodDisruptionBudget.policy/ai-lab/model-api", Field: "metadata.labels.by", Got: "hand", Message: "kubectl-label"},
 			{Code: "object-extra", Object: "ConfigMap/ai-lab/by-hand"},
 			{Code: "object-extra", Object: "Secret/ai-lab/hand-made"},
 			{Code: "fixed-moved", Object: "ConfigMap/ai-lab/iris-requests", Field: "input"},

@@ -230,6 +230,7 @@ func TestTroubled(t *testing.T) {
 		"too many requests":   {t.Context(), apierrors.NewTooManyRequests("x", 1), true},
 		"service unavailable": {t.Context(), apierrors.NewServiceUnavailable("x"), true},
 		"internal error":      {t.Context(), apierrors.NewInternalError(errors.New("etcdserver: request timed out")), true},
+		"field not in schema": {t.Context(), apierrors.NewInternalError(errors.New("failed to create typed patch object (ns/web; apps/v1, Kind=Deployment): .spec.replica: field not declared in schema")), false},
 		"failing webhook":     {t.Context(), apierrors.NewInternalError(errors.New(`failed calling webhook "w.example.com"`)), false},
 		"no connection":       {t.Context(), refusedConnection, true},
 		"context ended":       {cancelled, apierrors.NewBadRequest("x"), true},
