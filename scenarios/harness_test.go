@@ -80,6 +80,8 @@ type result struct {
 	stderr  string
 	run     evidence.Run
 	folder  string
+	// peak is the largest resident set of any process of the run, in bytes.
+	peak int64
 }
 
 var clusterName = regexp.MustCompile(`rbc-[0-9a-f]{24}`)
@@ -106,6 +108,7 @@ func do(t *testing.T, j job) result {
 	r.stderr, r.cluster = follow(pipe, j.on, cmd.Process)
 	_ = cmd.Wait() // the exit code is what is looked at
 	r.code, r.stdout = cmd.ProcessState.ExitCode(), stdout.String()
+	r.peak = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
 	t.Logf("exit code %d\n%s\n%s", r.code, r.stdout, r.stderr)
 
 	if r.cluster != "" {

@@ -76,6 +76,10 @@ func TestPodinfoIsReproduced(t *testing.T) {
 		must(t, repos.Podinfo(t.Context(), dir))
 		r := do(t, job{repo: dir, args: []string{"--rev", "main", "--path", "kustomize", "-n", "podinfo"}})
 		wantFile(t, "podinfo", r)
+		// The program and two render children live at one time, and none is larger than the peak.
+		if 3*r.peak > 250<<20 {
+			t.Errorf("peak memory %d MiB a process: three of them are over 250 MiB", r.peak>>20)
+		}
 		if r.run.Set.Find(evidence.ID{Group: "autoscaling", Kind: "HorizontalPodAutoscaler", Namespace: "podinfo", Name: "podinfo"}) == nil {
 			t.Error("the set has no autoscaler")
 		}

@@ -46,10 +46,11 @@ func (r *run) render(ctx context.Context) (*evidence.Set, error) {
 	done := r.stage("revision")
 	tree, err := source.Open(ctx, r.opts.Repo, r.opts.Rev)
 	if err != nil {
-		done("%v", err)
 		if isUsage(err) {
+			done("not found")
 			return nil, &UsageError{err}
 		}
+		done("%v", err)
 		r.trouble(ctx, "revision", err)
 		return nil, nil
 	}
@@ -70,10 +71,11 @@ func (r *run) render(ctx context.Context) (*evidence.Set, error) {
 		set, findings, err = render.All(ctx, tree, paths)
 	}
 	if err != nil {
-		done("%v", err)
 		if isUsage(err) {
+			done("not found")
 			return nil, &UsageError{err}
 		}
+		done("%v", err)
 		r.trouble(ctx, "render", err)
 		return nil, nil
 	}

@@ -215,7 +215,13 @@ func (r *run) rebuild(ctx context.Context) {
 	locked, findings := images.Resolve(ctx, images.References(r.set), lookup)
 	r.facts.Images, r.facts.ImagesAsked = locked, ctx.Err() == nil
 	r.found(findings...)
-	done("%d resolved", len(locked))
+	resolved := 0
+	for _, image := range locked {
+		if image.Resolved() {
+			resolved++
+		}
+	}
+	done("%d of %d resolved", resolved, len(locked))
 	if !r.sound(ctx) {
 		cancel()
 		r.leave(ctx, <-coming)

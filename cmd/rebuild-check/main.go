@@ -30,7 +30,7 @@ func main() {
 func interrupt(signals <-chan os.Signal, cancel context.CancelCauseFunc) {
 	name := map[os.Signal]string{os.Interrupt: "INT", syscall.SIGTERM: "TERM"}
 	first := <-signals
-	fmt.Fprintf(os.Stderr, "%s: cleaning up; once more leaves at once\n", name[first])
+	fmt.Fprintf(os.Stderr, "\n%s: cleaning up; once more leaves at once\n", name[first])
 	cancel(&verifier.Interrupted{Signal: name[first]})
 	<-signals
 	fmt.Fprintln(os.Stderr, "left at once; remove the cluster named above with: docker ps -aq --filter label=io.x-k8s.kind.cluster=NAME | xargs docker rm -fv")

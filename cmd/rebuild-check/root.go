@@ -165,6 +165,10 @@ func (f *flags) run(cmd *cobra.Command) error {
 		}
 		return err
 	}
+	if filepath.Dir(f.evidence) == evidenceFolder {
+		// The user's own repository is no dirtier for it.
+		_ = os.WriteFile(filepath.Join(evidenceFolder, ".gitignore"), []byte("*\n"), 0o600)
+	}
 	if err = bundle.Write(f.evidence, result.Run, result.Raws); err != nil {
 		err = fmt.Errorf("writing the evidence: %w", err)
 	} else {

@@ -103,7 +103,8 @@ func (c *Client) AwaitGone(ctx context.Context, ids []evidence.ID) error {
 		group.Go(func() error {
 			m, err := c.mapper.RESTMapping(schema.GroupKind{Group: id.Group, Kind: id.Kind})
 			if isNoMatch(err) {
-				return nil // its definition is gone, and all of its objects
+				_, err = c.cache.ServerPreferredResources() // fails where any group cannot be read
+				return err                                  // nil: its definition is gone, and all of its objects
 			}
 			if err != nil {
 				return err

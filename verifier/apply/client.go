@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,8 +86,11 @@ func (c *Client) WaitReady(ctx context.Context, count int) (string, []evidence.N
 		return "", nil, fmt.Errorf("asking the API server for its version: %w", err)
 	}
 	ready := map[string]evidence.Node{}
-	see := func(node *corev1.Node) bool {
+	see := func(node *corev1.Node, gone bool) bool {
 		delete(ready, node.Name)
+		if gone {
+			return false
+		}
 		for _, condition := range node.Status.Conditions {
 			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
 				info := node.Status.NodeInfo
@@ -102,7 +107,7 @@ func (c *Client) WaitReady(ctx context.Context, count int) (string, []evidence.N
 		if err := convert(event.Object, node); err != nil {
 			return false, err
 		}
-		return see(node), nil
+		return see(node, event.Type == watch.Deleted), nil
 	})
 	if err != nil {
 		return "", nil, fmt.Errorf("waiting for %d ready nodes (%d are): %w", count, len(ready), err)
@@ -148,14 +153,38 @@ func (c *Client) await(ctx context.Context, gvr schema.GroupVersionResource, nam
 	return err
 }
 
-// mapping is where the server serves a kind; discovery is read again once when it knows none.
+// mapping is where the server serves a kind. The mapper takes a group whose discovery failed for one
+// that is not there, so that its "no such kind" counts only where the server itself says the same.
 func (c *Client) mapping(apiVersion, kind string) (*meta.RESTMapping, error) {
 	group, version := evidence.SplitAPIVersion(apiVersion)
-	m, err := c.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, version)
+	gk := schema.GroupKind{Group: group, Kind: kind}
+	m, err := c.mapper.RESTMapping(gk, version)
+	if isNoMatch(err) {
+		served, askErr := c.serves(apiVersion, kind)
+		if askErr != nil {
+			return nil, fmt.Errorf("asking what %s serves: %w", apiVersion, askErr)
+		}
+		if served {
+			c.mapper.Reset()
+			m, err = c.mapper.RESTMapping(gk, version)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the cluster serves no %s in %s: %w", kind, apiVersion, err)
 	}
 	return m, nil
+}
+
+// serves asks the server itself, past all caches.
+func (c *Client) serves(apiVersion, kind string) (bool, error) {
+	list, err := c.typed.Discovery().ServerResourcesForGroupVersion(apiVersion)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind }), nil
 }
 
 // resource is the server's endpoint for one object.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -95,9 +97,16 @@ func (c *Client) applyOne(ctx context.Context, object *evidence.Object) (evidenc
 	return answer, nil
 }
 
+// storageTrouble tells the server's own internal errors from those that judge the object: a field that
+// the schema lacks is "failed to create typed patch object", and an internal error as well.
+var storageTrouble = regexp.MustCompile(`etcdserver|context deadline exceeded|context canceled|connection refused|connection reset|transport is closing|timed out`)
+
 // troubled tells trouble between us and the server from the server's judgement of an object.
 func troubled(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) {
+		return true
+	}
+	if apierrors.IsInternalError(err) && storageTrouble.MatchString(err.Error()) && !strings.Contains(err.Error(), "failed calling webhook") {
 		return true
 	}
 	var judged apierrors.APIStatus

@@ -191,6 +191,21 @@ func TestApplyTrouble(t *testing.T) {
 	}
 }
 
+// A group whose discovery fails is not one that the cluster lacks: that would blame the repository.
+func TestApplyWhileDiscoveryFails(t *testing.T) {
+	s := applying(t)
+	s.handlers["GET /apis/apps/v1"] = refuses(503, metav1.StatusReasonServiceUnavailable, "starting")
+	applied, err := s.client.Apply(t.Context(), worstSet())
+	if err == nil || !strings.Contains(err.Error(), "asking what apps/v1 serves") {
+		t.Errorf("error %v, want the trouble", err)
+	}
+	for _, a := range applied {
+		if a.Error != "" && a.Reason != evidence.ReasonTrouble {
+			t.Errorf("%s has reason %q: trouble must not look like a refusal", a.Object, a.Reason)
+		}
+	}
+}
+
 func TestTroubled(t *testing.T) {
 	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
 	gone := httptest.NewServer(nil)
@@ -214,6 +229,9 @@ func TestTroubled(t *testing.T) {
 		"timeout":             {t.Context(), apierrors.NewTimeoutError("x", 1), true},
 		"too many requests":   {t.Context(), apierrors.NewTooManyRequests("x", 1), true},
 		"service unavailable": {t.Context(), apierrors.NewServiceUnavailable("x"), true},
+		"internal error":      {t.Context(), apierrors.NewInternalError(errors.New("etcdserver: request timed out")), true},
+		"field not in schema": {t.Context(), apierrors.NewInternalError(errors.New("failed to create typed patch object (ns/web; apps/v1, Kind=Deployment): .spec.replica: field not declared in schema")), false},
+		"failing webhook":     {t.Context(), apierrors.NewInternalError(errors.New(`failed calling webhook "w.example.com"`)), false},
 		"no connection":       {t.Context(), refusedConnection, true},
 		"context ended":       {cancelled, apierrors.NewBadRequest("x"), true},
 		"something else":      {t.Context(), errors.New("x"), true},

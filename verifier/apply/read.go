@@ -169,6 +169,9 @@ func (c *Client) listKind(ctx context.Context, gvr schema.GroupVersionResource, 
 			ID:  evidence.ID{Group: gvr.Group, Kind: kind, Namespace: m.Namespace, Name: m.Name},
 			UID: string(m.UID), Generation: m.Generation,
 		}
+		if gvr.Group == "" && (kind == "ConfigMap" || kind == "Secret") {
+			listed.Version = m.ResourceVersion
+		}
 		for _, owner := range m.OwnerReferences {
 			listed.Owners = append(listed.Owners, string(owner.UID))
 		}

@@ -26,6 +26,12 @@ func wanted(name string) evidence.Node {
 	return evidence.Node{Name: name, Platform: "linux/arm64", Kernel: "6.1", Runtime: "containerd://2.1", Kubelet: "v1.37.0"}
 }
 
+// mended is the node with another kernel.
+func mended(n object) object {
+	n["status"].(object)["nodeInfo"].(object)["kernelVersion"] = "6.2"
+	return n
+}
+
 func TestWaitReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		list   []object
@@ -33,10 +39,13 @@ func TestWaitReady(t *testing.T) {
 		count  int
 		want   []evidence.Node
 	}{
-		"ready in the list":          {[]object{node("b", "True"), node("a", "True")}, nil, 2, []evidence.Node{wanted("a"), wanted("b")}},
-		"ready by watch":             {[]object{node("a", "False")}, []object{event("MODIFIED", node("a", "Unknown")), event("MODIFIED", node("a", "True"))}, 1, []evidence.Node{wanted("a")}},
-		"the second joins by watch":  {[]object{node("a", "True")}, []object{event("ADDED", node("b", "False")), event("MODIFIED", node("b", "True"))}, 2, []evidence.Node{wanted("a"), wanted("b")}},
-		"one falls back, then comes": {[]object{node("a", "True")}, []object{event("MODIFIED", node("a", "False")), event("ADDED", node("b", "True")), event("MODIFIED", node("a", "True"))}, 2, []evidence.Node{wanted("a"), wanted("b")}},
+		"ready in the list":         {[]object{node("b", "True"), node("a", "True")}, nil, 2, []evidence.Node{wanted("a"), wanted("b")}},
+		"ready by watch":            {[]object{node("a", "False")}, []object{event("MODIFIED", node("a", "Unknown")), event("MODIFIED", node("a", "True"))}, 1, []evidence.Node{wanted("a")}},
+		"the second joins by watch": {[]object{node("a", "True")}, []object{event("ADDED", node("b", "False")), event("MODIFIED", node("b", "True"))}, 2, []evidence.Node{wanted("a"), wanted("b")}},
+		"one is deleted, then comes again": {[]object{node("a", "True")}, []object{event("DELETED", node("a", "True")), event("ADDED", node("b", "True")), event("ADDED", mended(node("a", "True")))}, 2,
+			[]evidence.Node{{Name: "a", Platform: "linux/arm64", Kernel: "6.2", Runtime: "containerd://2.1", Kubelet: "v1.37.0"}, wanted("b")}},
+		"one falls back, then comes": {[]object{node("a", "True")}, []object{event("MODIFIED", node("a", "False")), event("ADDED", node("b", "True")), event("MODIFIED", mended(node("a", "True")))}, 2,
+			[]evidence.Node{{Name: "a", Platform: "linux/arm64", Kernel: "6.2", Runtime: "containerd://2.1", Kubelet: "v1.37.0"}, wanted("b")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, core, map[string]http.HandlerFunc{"GET /api/v1/nodes": lists("v1", "Node", c.list...), "WATCH /api/v1/nodes": watches(c.events...)})

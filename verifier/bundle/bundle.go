@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ func Prepare(folder string) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("evidence folder %s: it is no folder", folder)
+		return fmt.Errorf("evidence folder %s: it is no folder; name another with --evidence-dir", folder)
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -98,7 +99,11 @@ func Read(folder string) (evidence.Run, error) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	if err := decoder.Decode(&run); err != nil {
+	err = decoder.Decode(&run)
+	if _, more := decoder.Token(); err == nil && more != io.EOF {
+		err = errors.New("something follows the facts")
+	}
+	if err != nil {
 		return run, fmt.Errorf("reading %s: %w", filepath.Join(folder, File), err)
 	}
 	if run.SchemaVersion != evidence.SchemaVersion {

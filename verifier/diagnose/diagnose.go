@@ -88,8 +88,26 @@ func (d *diagnosis) container(c evidence.Container) {
 		d.report("config-error", c.Workload, "containers["+c.Name+"]", c.Why, "add what the container names to the repository")
 	case "CreateContainerError", "RunContainerError":
 		d.report("config-error", c.Workload, "containers["+c.Name+"]", c.Why, "mend the container's command, mounts or security context")
+	case "ContainerCreating", "PodInitializing":
+		d.starting(c)
 	default:
 		d.ended(c)
+	}
+}
+
+// starting handles a container that has not been made yet: a large image may still be on its way,
+// which is no fault of the repository, or something keeps the Pod from being set up.
+func (d *diagnosis) starting(c evidence.Container) {
+	field := "containers[" + c.Name + "]"
+	mount, sandbox := d.lastEvent(c.Pod, "FailedMount"), d.lastEvent(c.Pod, "FailedCreatePodSandBox")
+	quoted := `"` + c.Reference + `"`
+	switch {
+	case mount != "":
+		d.report("config-error", c.Workload, field+".volumeMounts", mount, "add what the volume names to the repository")
+	case sandbox != "":
+		d.reportAs(evidence.Inconclusive, "cluster-failed", c.Workload, field, sandbox, "run it again")
+	case d.lastEvent(c.Pod, "Pulling", quoted) != "" && d.lastEvent(c.Pod, "Pulled", quoted) == "":
+		d.reportAs(evidence.Inconclusive, "timed-out", c.Workload, field+".image", c.Reference+" was still being pulled when the time was over", "allow more with --timeout")
 	}
 }
 

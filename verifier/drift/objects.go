@@ -69,7 +69,7 @@ func Clean(before, after evidence.Inventory) evidence.Cleaning {
 	for _, b := range before.Objects {
 		o, there := c.now[b.UID]
 		switch {
-		case there && (o.Generation == b.Generation || b.Kind == "EndpointSlice"):
+		case there && (o.Generation == b.Generation && o.Version == b.Version || b.Kind == "EndpointSlice"):
 		case there:
 			cleaning.Left = append(cleaning.Left, b.ID) // its spec was changed and stayed so
 		case len(b.Owners) == 0 && !strings.HasPrefix(b.Group, "coordination.k8s.io"):

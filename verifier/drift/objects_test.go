@@ -98,7 +98,9 @@ func TestClean(t *testing.T) {
 	proxy, coredns := listed("apps", "DaemonSet", "kube-system", "proxy"), listed("apps", "Deployment", "kube-system", "coredns")
 	lease, oldPod := listed("coordination.k8s.io", "Lease", "kube-system", "leader"), listed("", "Pod", "kube-system", "proxy-a", "u-proxy")
 	slice := listed("discovery.k8s.io", "EndpointSlice", "kube-system", "dns")
-	before := []evidence.Listed{proxy, coredns, lease, oldPod, slice}
+	settings := listed("", "ConfigMap", "kube-system", "settings")
+	before := []evidence.Listed{proxy, coredns, lease, oldPod, slice, settings}
+	rewritten := func(o evidence.Listed) evidence.Listed { o.Version = "2"; return o }
 	changed := func(o evidence.Listed) evidence.Listed { o.Generation++; return o }
 	again := func(o evidence.Listed) evidence.Listed { o.UID += "-again"; return o }
 	cases := []struct {
@@ -110,14 +112,15 @@ func TestClean(t *testing.T) {
 		{"a leftover", append(slices.Clone(before), listed("", "Namespace", "", "ns")), "Namespace/ns", ""},
 		{"a cluster-wide leftover", append(slices.Clone(before), listed("rbac.authorization.k8s.io", "ClusterRole", "", "r")), "ClusterRole.rbac.authorization.k8s.io/r", ""},
 		{"what a leftover owns", append(slices.Clone(before), listed("", "Pod", "ns", "p", "u-gone")), "Pod/ns/p", ""},
-		{"lost", []evidence.Listed{proxy, lease, oldPod, slice}, "", "Deployment/kube-system/coredns"},
-		{"changed", []evidence.Listed{proxy, changed(coredns), lease, oldPod, slice}, "Deployment/kube-system/coredns", ""},
-		{"deleted and made again", []evidence.Listed{proxy, again(coredns), lease, oldPod, slice}, "Deployment/kube-system/coredns", "Deployment/kube-system/coredns"},
+		{"a ConfigMap written to", []evidence.Listed{proxy, coredns, lease, oldPod, slice, rewritten(settings)}, "ConfigMap/kube-system/settings", ""},
+		{"lost", []evidence.Listed{proxy, lease, oldPod, slice, settings}, "", "Deployment/kube-system/coredns"},
+		{"changed", []evidence.Listed{proxy, changed(coredns), lease, oldPod, slice, settings}, "Deployment/kube-system/coredns", ""},
+		{"deleted and made again", []evidence.Listed{proxy, again(coredns), lease, oldPod, slice, settings}, "Deployment/kube-system/coredns", "Deployment/kube-system/coredns"},
 		{"a new lease of a component", append(slices.Clone(before), listed("coordination.k8s.io", "Lease", "kube-system", "new")), "", ""},
 		{"a new lease elsewhere", append(slices.Clone(before), listed("coordination.k8s.io", "Lease", "ns", "new")), "Lease.coordination.k8s.io/ns/new", ""},
-		{"a lease that ended", []evidence.Listed{proxy, coredns, oldPod, slice}, "", ""},
-		{"a Pod made again by its DaemonSet", []evidence.Listed{proxy, coredns, lease, listed("", "Pod", "kube-system", "proxy-b", "u-proxy"), slice}, "", ""},
-		{"an EndpointSlice follows its Pods", []evidence.Listed{proxy, coredns, lease, oldPod, changed(slice)}, "", ""},
+		{"a lease that ended", []evidence.Listed{proxy, coredns, oldPod, slice, settings}, "", ""},
+		{"a Pod made again by its DaemonSet", []evidence.Listed{proxy, coredns, lease, listed("", "Pod", "kube-system", "proxy-b", "u-proxy"), slice, settings}, "", ""},
+		{"an EndpointSlice follows its Pods", []evidence.Listed{proxy, coredns, lease, oldPod, changed(slice), settings}, "", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,6 +8,9 @@ type Listed struct {
 	Owners []string `json:"owners,omitempty"`
 	// Generation counts changes of the object's spec; 0 for kinds that keep none.
 	Generation int64 `json:"generation,omitempty"`
+	// Version is the resourceVersion of ConfigMaps and Secrets, which keep no generation and which only
+	// a writer of their content changes; empty for other kinds.
+	Version string `json:"version,omitempty"`
 }
 
 // Inventory is every object that the API server lists, of every kind.

@@ -42,6 +42,7 @@ func TestSettle(t *testing.T) {
 	bare := func(phase, policy string) map[string]any {
 		return object(t, `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: ns}, spec: {restartPolicy: `+policy+`}, status: {phase: `+phase+`, reason: Evicted}}`)
 	}
+	halted := object(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: ns}, spec: {suspend: true}, status: {conditions: [{type: Suspended, status: "True"}]}}`)
 	impatient := Options{Window: window, Limit: 2 * time.Second, Patience: window}
 	hasty := Options{Window: window, Limit: 3 * window, Patience: time.Minute}
 	// A set's objects are what its first deliveries are about, unless set is given.
@@ -81,6 +82,8 @@ func TestSettle(t *testing.T) {
 		{"Job under way", hasty, setOf(job("")), []evidence.Change{seen(job(""))}, "timeout", "Job InProgress"},
 		{"Pod succeeded", short, setOf(configMap), []evidence.Change{seen(configMap), seen(bare("Succeeded", "Never"))}, "", ""},
 		{"bare Pod failed for good", short, setOf(configMap), []evidence.Change{seen(configMap), seen(bare("Failed", "Never"))}, "failed", "Pod Failed Evicted"},
+		{"failed Pod whose owner decides", short, setOf(configMap), []evidence.Change{seen(configMap), seen(object(t, owned(`{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: ns}, spec: {restartPolicy: Never}, status: {phase: Failed}}`, "batch/v1", "Job", "j")))}, "", ""},
+		{"Job suspended by Git", short, setOf(halted), []evidence.Change{seen(halted)}, "", ""},
 		{"Pod being deleted", hasty, setOf(configMap), []evidence.Change{seen(configMap), seen(object(t, strings.Replace(podText("p", ready, 0), "name: p", `deletionTimestamp: "2026-01-01T00:00:00Z", name: p`, 1)))}, "timeout", "Pod Terminating"},
 		{"an object that is not of the set", short, setOf(configMap), []evidence.Change{seen(configMap), seen(deployment(t, 2, 0))}, "", ""},
 	}

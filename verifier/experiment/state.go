@@ -30,7 +30,10 @@ func state(id evidence.ID, content map[string]any) (phase, why string, failed, h
 		text, _, _ := unstructured.NestedString(content, "spec", field)
 		return text
 	}
+	suspended, _, _ := unstructured.NestedBool(content, "spec", "suspend")
 	switch {
+	case id.Kind == "Job" && id.Group == "batch" && suspended:
+		return current, "", false, false // as Git asks for
 	case id.Kind == "Service" && id.Group == "" && spec("type") == "LoadBalancer":
 		// A kind cluster has no load balancers: every report says that they are not covered.
 		return current, "", false, false
@@ -68,7 +71,10 @@ func podState(pod map[string]any) (phase, why string, failed, hopeless bool) {
 	case "Succeeded":
 		return current, "", false, false
 	case "Failed":
-		return "Failed", text("status", "reason") + " " + text("status", "message"), text("spec", "restartPolicy") == "Never" && ownerless(pod), false
+		if !ownerless(pod) {
+			return current, "", false, false // its owner makes another, or has failed itself and says so
+		}
+		return "Failed", text("status", "reason") + " " + text("status", "message"), text("spec", "restartPolicy") == "Never", false
 	}
 	if text("metadata", "deletionTimestamp") != "" {
 		return "Terminating", "it is being deleted", false, false

@@ -34,30 +34,31 @@ func (m Mirror) String() string {
 func ParseMirror(text string) (Mirror, error) {
 	host, endpoints, ok := strings.Cut(text, "=")
 	if !ok || !hostname.MatchString(host) {
-		return Mirror{}, fmt.Errorf("registry mirror %q: want HOST=ENDPOINT, as in docker.io=http://127.0.0.1:5001", text)
+		return Mirror{}, fmt.Errorf("registry mirror of %q: want HOST=ENDPOINT, as in docker.io=http://127.0.0.1:5001", host)
 	}
 	endpoint, node, both := strings.Cut(endpoints, ",")
 	mirror := Mirror{Host: host, Endpoint: strings.TrimSuffix(endpoint, "/"), Node: strings.TrimSuffix(node, "/")}
 	if err := checkEndpoint(mirror.Endpoint); err != nil {
-		return Mirror{}, fmt.Errorf("registry mirror %q: %w", text, err)
+		return Mirror{}, fmt.Errorf("registry mirror of %s: %w", host, err)
 	}
 	if both {
 		if err := checkEndpoint(mirror.Node); err != nil {
-			return Mirror{}, fmt.Errorf("registry mirror %q, for the nodes: %w", text, err)
+			return Mirror{}, fmt.Errorf("registry mirror of %s, for the nodes: %w", host, err)
 		}
 	}
 	return mirror, nil
 }
 
+// checkEndpoint tells what is wrong without repeating the text: it may hold a password.
 func checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	switch {
-	case err != nil:
-		return err
-	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("endpoint %q: want http:// or https://", endpoint)
-	case !hostname.MatchString(u.Host) || u.Path != "" || u.RawQuery != "" || u.User != nil:
-		return fmt.Errorf("endpoint %q: want scheme://host[:port] and nothing more", endpoint)
+	case err != nil || u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("want an endpoint that begins with http:// or https://")
+	case u.User != nil:
+		return fmt.Errorf("the endpoint of %s holds credentials; put them into the Docker configuration (docker login)", u.Host)
+	case !hostname.MatchString(u.Host) || u.Path != "" || u.RawQuery != "":
+		return fmt.Errorf("want an endpoint of the form scheme://host[:port], and nothing more")
 	}
 	return nil
 }

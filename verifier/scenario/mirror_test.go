@@ -1,6 +1,9 @@
 package scenario
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestParseMirror(t *testing.T) {
 	good := map[string]Mirror{
@@ -16,6 +19,14 @@ func TestParseMirror(t *testing.T) {
 	for _, text := range []string{"", "docker.io", "=http://x", "a/b=http://x", "a=x", "a=ftp://x", "a=http://", "a=http://u:p@x", "a=http://x/v2", "a=http://x,", "a=http://x,y", "a'b=http://x", "a$(x)=http://x", "a=http://x'y"} {
 		if got, err := ParseMirror(text); err == nil {
 			t.Errorf("ParseMirror(%q) = %+v, want an error", text, got)
+		}
+	}
+}
+
+func TestParseMirrorKeepsPasswords(t *testing.T) {
+	for _, text := range []string{"a=http://user:hunter2@b", "a=ftp://user:hunter2@b", "a b=http://user:hunter2@b", "a=http://b,http://user:hunter2@c"} {
+		if _, err := ParseMirror(text); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("ParseMirror(%q): %v", text, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"testing"
@@ -228,5 +229,28 @@ func TestJudgeChangesNothing(t *testing.T) {
 		if d := cmp.Diff(same, run); d != "" {
 			t.Fatalf("%s: %s", m.name, d)
 		}
+	}
+}
+
+// TestJudgeAfterJSON: the facts as a file holds them give the same answer, spoilt or not.
+func TestJudgeAfterJSON(t *testing.T) {
+	for _, m := range mutations {
+		t.Run(m.name, func(t *testing.T) {
+			run := soundRun()
+			m.make(&run)
+			text, err := json.Marshal(run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var read evidence.Run
+			if err := json.Unmarshal(text, &read); err != nil {
+				t.Fatal(err)
+			}
+			findings, outcome, exitCode := Judge(run)
+			again, outcomeAgain, exitCodeAgain := Judge(read)
+			if d := cmp.Diff(findings, again); d != "" || outcome != outcomeAgain || exitCode != exitCodeAgain {
+				t.Errorf("%s %d became %s %d: %s", outcome, exitCode, outcomeAgain, exitCodeAgain, d)
+			}
+		})
 	}
 }
