@@ -14,9 +14,9 @@ demo: build ## the main job on scenarios/day27-rebuild
 
 test: lint unit e2e ## all tests, those on kind included
 
-unit: ## tests without a cluster, with the race detector; without it where memory is limited
-	go test -race ./...
-	go test -run TestLimits ./verifier/render
+unit: ## tests without a cluster: with the race detector, and without it where memory or size count
+	go test -race -short ./...
+	go test ./fixtures/layouts ./verifier ./verifier/render ./verifier/source
 
 e2e: ## tests on real kind clusters
 	$(lab); go test -tags e2e -count=1 -parallel 2 -timeout 40m ./scenarios
