@@ -166,7 +166,7 @@ func replacements(req request, k kustomizationFile, e entry) []entry {
 
 // selects says in words what an entry is to match.
 func (e entry) selects() string {
-	selector := e.content
+	var selector map[string]any
 	switch e.field {
 	case "namespace":
 		return "object that has a namespace"

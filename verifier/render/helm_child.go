@@ -168,7 +168,7 @@ func (h *helmRender) repeated(file string, data []byte) {
 func (h *helmRender) capabilities(c *chart.Chart) (*common.Capabilities, error) {
 	kube, err := common.ParseKubeVersion(h.req.Release.KubeVersion)
 	if err != nil {
-		return nil, fmt.Errorf("Kubernetes version %q: %w", h.req.Release.KubeVersion, err)
+		return nil, fmt.Errorf("reading the Kubernetes version %q: %w", h.req.Release.KubeVersion, err)
 	}
 	caps := common.DefaultCapabilities.Copy()
 	caps.KubeVersion, caps.APIVersions = *kube, apiVersions(c, h.req.Release.APIVersions)
