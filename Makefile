@@ -15,8 +15,8 @@ demo: build ## the main job on scenarios/day27-rebuild
 test: lint unit e2e ## all tests, those on kind included
 
 unit: ## tests without a cluster: with the race detector, and without it where memory or size count
-	go test -race -short ./...
-	go test ./fixtures/layouts ./verifier ./verifier/render ./verifier/source
+	go test -race -short -timeout 20m ./...
+	go test -timeout 20m ./fixtures/layouts ./verifier ./verifier/render ./verifier/source
 
 e2e: ## tests on real kind clusters
 	$(lab); go test -tags e2e -count=1 -parallel 2 -timeout 40m ./scenarios
