@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export GOTOOLCHAIN := local
 lab := eval "$$(ci/lab/up)"
 
-.PHONY: build test unit e2e lint bench demo lab lab-down clean
+.PHONY: build test unit hostile e2e lint bench demo lab lab-down clean
 
 build: ## the program, bin/rebuild-check
 	go build -trimpath -o bin/rebuild-check ./cmd/rebuild-check
@@ -14,9 +14,13 @@ demo: build ## the main job on scenarios/day27-rebuild
 
 test: lint unit e2e ## all tests, those on kind included
 
-unit: ## tests without a cluster: with the race detector, and without it where memory or size count
+unit: ## tests without a cluster: with the race detector, and without it where memory counts
 	go test -race -short -timeout 20m ./...
-	go test -timeout 20m ./fixtures/layouts ./verifier ./verifier/render ./verifier/source
+	go test -short ./verifier/render
+	go test ./fixtures/layouts
+
+hostile: ## the whole table of hostile sizes, some minutes long
+	go test -timeout 30m -run Hostile ./verifier/render
 
 e2e: ## tests on real kind clusters
 	$(lab); go test -tags e2e -count=1 -parallel 2 -timeout 40m ./scenarios
