@@ -10,6 +10,7 @@ import (
 	"rebuild-check.dev/rebuild-check/verifier/apply"
 	"rebuild-check.dev/rebuild-check/verifier/cluster"
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
+	"rebuild-check.dev/rebuild-check/verifier/scenario"
 )
 
 // place is a clean cluster, and what was in it before the first repeat.
@@ -114,10 +115,7 @@ func (r *run) leftover(err error) {
 // repeats runs the declared repeats in the place, each from clean, and leaves it. It ends with a
 // repeat that was refused or did not settle: the next would be the same.
 func (r *run) repeats(ctx context.Context, p *place) {
-	count := 0
-	for _, e := range r.facts.Experiments {
-		count = max(count, e.Repeats)
-	}
+	count := scenario.Repeats(r.facts.Experiments)
 	for number := 1; number <= count && p != nil; number++ {
 		if n := len(r.facts.Clusters); n == 0 || r.facts.Clusters[n-1].Name != p.cluster.Facts.Name {
 			r.facts.Clusters = append(r.facts.Clusters, p.cluster.Facts)

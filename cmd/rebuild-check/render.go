@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -116,10 +115,7 @@ func printSet(w io.Writer, set *evidence.Set, form string) error {
 		return nil
 	}
 	if form == "json" {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(set)
+		return writeJSON(w, set)
 	}
 	for _, o := range set.Objects {
 		data, err := yaml.Marshal(o.Content)

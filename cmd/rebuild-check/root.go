@@ -213,10 +213,15 @@ func absent(folder string) []string {
 
 func (f *flags) print(w io.Writer, run evidence.Run) error {
 	if f.output == "json" {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(run)
+		return writeJSON(w, run)
 	}
 	return report.Text(w, run)
+}
+
+// writeJSON writes a value as people read it; text stays as it is, < and & included.
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
 }
