@@ -3,6 +3,7 @@
 package closure
 
 import (
+	"cmp"
 	"slices"
 
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
@@ -30,6 +31,8 @@ type need struct {
 	severity evidence.Severity
 	message  string
 	do       string
+	// optional is true when the object does without the thing.
+	optional bool
 }
 
 // Missing lists everything that the objects of the set need by name and that is neither in the set nor
@@ -37,19 +40,39 @@ type need struct {
 // built-in versions that Kubernetes has removed. One finding stands for one missing thing, needing
 // object and field. The order is that of evidence.SortFindings.
 func Missing(set *evidence.Set, opts Options) []evidence.Finding {
-	world := newWorld(set, opts)
+	return Findings(set, Graph(set, opts))
+}
+
+// Findings are those of Missing, derived from the set's own graph.
+func Findings(set *evidence.Set, graph []evidence.Reference) []evidence.Finding {
 	var findings []evidence.Finding
 	for i := range set.Objects {
-		object := &set.Objects[i]
-		findings = append(findings, encrypted(object)...)
-		findings = append(findings, removed(object)...)
-		for _, need := range world.needs(object) {
-			if finding, missing := world.judge(object, need); missing {
-				findings = append(findings, finding)
-			}
+		findings = append(findings, encrypted(&set.Objects[i])...)
+		findings = append(findings, removed(&set.Objects[i])...)
+	}
+	for _, reference := range graph {
+		if reference.Finding != nil {
+			findings = append(findings, *reference.Finding)
 		}
 	}
 	return sorted(findings)
+}
+
+// Graph lists everything that the objects of the set need by name, and where each comes from. The
+// order is that of evidence.SortReferences.
+func Graph(set *evidence.Set, opts Options) []evidence.Reference {
+	world := newWorld(set, opts)
+	var graph []evidence.Reference
+	for i := range set.Objects {
+		object := &set.Objects[i]
+		for _, need := range world.needs(object) {
+			graph = append(graph, world.judge(object, need))
+		}
+	}
+	evidence.SortReferences(graph)
+	return slices.CompactFunc(graph, func(a, b evidence.Reference) bool {
+		return a.Object == b.Object && a.Key == b.Key && a.NeededBy == b.NeededBy && a.Field == b.Field
+	})
 }
 
 // needs applies every extractor to one object.
@@ -76,43 +99,40 @@ func (w *world) needs(object *evidence.Object) []need {
 	return needs
 }
 
-// judge decides whether a need is met.
-func (w *world) judge(object *evidence.Object, n need) (evidence.Finding, bool) {
+// judge decides whether a need is met, and by whom.
+func (w *world) judge(object *evidence.Object, n need) evidence.Reference {
+	reference := evidence.Reference{
+		Object: n.id, Key: n.key, NeededBy: object.ID,
+		Field: evidence.FieldPath(n.field...), Origin: object.At(n.field...), Optional: n.optional,
+	}
 	finding := evidence.Finding{
-		Code:     n.code,
-		Severity: n.severity,
-		Object:   n.id.String(),
-		NeededBy: object.ID.String(),
-		Field:    evidence.FieldPath(n.field...),
-		Origin:   object.At(n.field...),
-		Message:  n.message,
-		Do:       n.do,
-	}
-	if finding.Severity == "" {
-		finding.Severity = evidence.Fail
-	}
-	if finding.Message == "" {
-		finding.Message = "not in the repository"
+		Code: n.code, Severity: cmp.Or(n.severity, evidence.Fail), Object: n.id.String(), NeededBy: object.ID.String(),
+		Message: cmp.Or(n.message, "not in the repository"), Do: n.do,
 	}
 	if n.key != "" {
 		finding.Object += " key " + n.key
 	}
-	there, ok := w.find(n.id)
+	there, source := w.find(n.id)
+	reference.State, reference.By = source.state, source.by
 	switch {
-	case !ok:
+	case source.state == evidence.Missing:
 		if finding.Do == "" {
 			finding.Do = "add it to the repository" + w.suggest(n.id)
 		}
-		return finding, true
 	case n.key == "" || there == nil || !hasData(there) || hasKey(there, n.key):
-		return evidence.Finding{}, false
+		return reference
+	default:
+		reference.State, reference.By = evidence.Missing, ""
+		reference.Field, reference.Origin = evidence.FieldPath(n.keyField...), object.At(n.keyField...)
+		finding.Code = "missing-key"
+		finding.Message = n.id.String() + " is in the repository, this key is not in it"
+		finding.Do = "add the key to " + n.id.Kind + " " + n.id.Name + didYouMean(nearest(n.key, keysOf(there)))
 	}
-	finding.Code = "missing-key"
-	finding.Field = evidence.FieldPath(n.keyField...)
-	finding.Origin = object.At(n.keyField...)
-	finding.Message = n.id.String() + " is in the repository, this key is not in it"
-	finding.Do = "add the key to " + n.id.Kind + " " + n.id.Name + didYouMean(nearest(n.key, keysOf(there)))
-	return finding, true
+	finding.Field, finding.Origin = reference.Field, reference.Origin
+	if !n.optional {
+		reference.Finding = &finding
+	}
+	return reference
 }
 
 // sorted orders findings fully and drops repeated ones.

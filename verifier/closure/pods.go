@@ -38,14 +38,14 @@ var sourceKinds = map[string]struct{ kind, code string }{
 	"secret":          {"Secret", "missing-secret"},
 }
 
-// source is the need for the ConfigMap or Secret that ref names, unless it is optional.
+// source is the need for the ConfigMap or Secret that ref names.
 func source(ref node, ns, nameField string) need {
-	if ref.at("optional").isTrue() {
-		return need{}
-	}
 	kind := sourceKinds[ref.key()]
 	name := ref.at(nameField)
-	return need{code: kind.code, id: evidence.ID{Kind: kind.kind, Namespace: ns, Name: name.text()}, field: name.path}
+	return need{
+		code: kind.code, id: evidence.ID{Kind: kind.kind, Namespace: ns, Name: name.text()}, field: name.path,
+		optional: ref.at("optional").isTrue(),
+	}
 }
 
 func withKey(n need, key node) need {

@@ -37,7 +37,8 @@ var given = []struct {
 	{evidence.ID{Group: rbacGroup, Kind: "Role", Namespace: "kube-system", Name: "system:*"}, "bootstrap roles of the API server"},
 }
 
-func alwaysThere(id evidence.ID) bool {
+// alwaysThere tells whether every throwaway cluster has the thing, and why.
+func alwaysThere(id evidence.ID) (reason string, there bool) {
 	for _, rule := range given {
 		want := rule.id
 		if want.Group != id.Group || want.Kind != id.Kind || (want.Namespace != "*" && want.Namespace != id.Namespace) {
@@ -45,10 +46,10 @@ func alwaysThere(id evidence.ID) bool {
 		}
 		prefix, open := strings.CutSuffix(want.Name, "*")
 		if want.Name == id.Name || (open && strings.HasPrefix(id.Name, prefix)) {
-			return true
+			return rule.reason, true
 		}
 	}
-	return false
+	return "", false
 }
 
 // clusterScoped are the built-in kinds that live in no namespace

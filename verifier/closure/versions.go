@@ -105,7 +105,7 @@ func (w *world) ownNeeds(object *evidence.Object, ns string, add func(need)) {
 		definition.message = "the definition in the repository does not serve version " + version
 		definition.do = "serve the version in the CustomResourceDefinition, or use one that it serves"
 	default:
-		return
+		definition.id = crd.ID
 	}
 	add(definition)
 }

@@ -13,24 +13,30 @@ type world struct {
 	target string
 	// objects are the set's own, under IDs with their effective namespace.
 	objects map[evidence.ID]*evidence.Object
-	// produced are objects that a controller makes from one in the set.
-	produced map[evidence.ID]bool
+	// produced are objects that a controller makes from one in the set, or that the run creates.
+	produced map[evidence.ID]supply
 	// crds are the CustomResourceDefinitions of the set by the group and kind they define.
 	crds map[[2]string]*evidence.Object
 	// names are the names of the set's objects by group, kind and namespace, for suggestions.
 	names map[evidence.ID][]string
 }
 
+// supply is where a thing comes from.
+type supply struct {
+	state evidence.ReferenceState
+	by    string
+}
+
 func newWorld(set *evidence.Set, opts Options) *world {
 	w := &world{
 		target:   opts.Target,
 		objects:  map[evidence.ID]*evidence.Object{},
-		produced: map[evidence.ID]bool{},
+		produced: map[evidence.ID]supply{},
 		crds:     map[[2]string]*evidence.Object{},
 		names:    map[evidence.ID][]string{},
 	}
 	for _, name := range opts.Created {
-		w.produced[evidence.ID{Kind: "Namespace", Name: name}] = true
+		w.produced[evidence.ID{Kind: "Namespace", Name: name}] = supply{evidence.Given, "the run creates it"}
 	}
 	for i := range set.Objects {
 		object := &set.Objects[i]
@@ -50,7 +56,9 @@ func newWorld(set *evidence.Set, opts Options) *world {
 		for _, producer := range producers {
 			if producer.matches(id) {
 				for _, made := range producer.made(node{value: object.Content}, id.Namespace) {
-					w.produced[made] = true
+					if _, twice := w.produced[made]; !twice {
+						w.produced[made] = supply{evidence.Made, object.ID.String()}
+					}
 				}
 			}
 		}
@@ -79,15 +87,18 @@ func (w *world) namespace(object *evidence.Object) string {
 	return w.target
 }
 
-// find tells whether a thing is there; the object is nil when it is not one of the set.
-func (w *world) find(id evidence.ID) (*evidence.Object, bool) {
+// find tells where a thing comes from; the object is nil when it is not one of the set.
+func (w *world) find(id evidence.ID) (*evidence.Object, supply) {
 	if object, ok := w.objects[id]; ok {
-		return object, true
+		return object, supply{state: evidence.InSet}
 	}
-	if w.produced[id] {
-		return nil, true
+	if from, ok := w.produced[id]; ok {
+		return nil, from
 	}
-	return nil, alwaysThere(id)
+	if reason, ok := alwaysThere(id); ok {
+		return nil, supply{evidence.Given, reason}
+	}
+	return nil, supply{state: evidence.Missing}
 }
 
 // suggest names a near miss of the same kind, or nothing.
