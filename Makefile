@@ -31,9 +31,10 @@ lint: ## gofmt, go vet and staticcheck
 	go build -C ci/tools -o "$(CURDIR)/bin/staticcheck" honnef.co/go/tools/cmd/staticcheck
 	bin/staticcheck ./... && bin/staticcheck -tags e2e ./scenarios
 
-bench: build ## the whole run against a kubectl script; render and source against their peers; each in one run
+bench: build ## the whole run against a kubectl script; render and source against their peers, each in one run; closure
 	ci/bench-source
 	ci/bench-render
+	ci/bench-closure
 	$(lab); ci/bench
 
 lab: ## engine, node image, registry and fixture images

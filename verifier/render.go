@@ -24,11 +24,7 @@ func Render(ctx context.Context, opts Options) (*evidence.Set, []evidence.Findin
 	if set != nil && r.opts.Namespace != "" {
 		writeNamespace(set, r.opts.Namespace)
 	}
-	if signal, _ := ended(ctx, opts.Timeout); err == nil && ctx.Err() != nil && signal == "" {
-		r.found(evidence.Finding{Code: "environment-failed", Severity: evidence.Inconclusive, Message: ctx.Err().Error()})
-	}
-	evidence.SortFindings(r.facts.Found)
-	return set, r.facts.Found, err
+	return set, r.alone(ctx), err
 }
 
 // writeNamespace writes the namespace into the objects that it belongs to.

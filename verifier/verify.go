@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"rebuild-check.dev/rebuild-check/verifier/bundle"
-	"rebuild-check.dev/rebuild-check/verifier/closure"
 	"rebuild-check.dev/rebuild-check/verifier/cluster"
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
 	"rebuild-check.dev/rebuild-check/verifier/images"
@@ -146,10 +145,7 @@ func (r *run) checkOut(ctx context.Context) error {
 	r.facts.Experiments = experiments
 	r.place(set)
 
-	done := r.stage("closure")
-	missing := append(closure.Refused(r.set), closure.Missing(r.set, closure.Options{Created: r.created, Target: r.facts.Request.Namespace})...)
-	r.found(missing...)
-	done("%d findings, for namespace %s", len(missing), r.facts.Request.Namespace)
+	r.close()
 	return nil
 }
 

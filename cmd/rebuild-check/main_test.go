@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 			}
 			return os.WriteFile(filepath.Join(bin, "docker"), []byte(fakeDocker), 0o700)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"check": check, "signal": interrupted, "counts": counts},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"check": check, "code": code, "signal": interrupted, "counts": counts},
 	})
 }
 
@@ -82,15 +82,32 @@ func check(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: check EXIT-CODE [FLAGS...]")
 	}
-	err := ts.Exec("rebuild-check", args[1:]...)
-	code := 0
-	if exit := (*exec.ExitError)(nil); err != nil {
-		if !asExit(err, &exit) {
-			ts.Fatalf("running: %v", err)
-		}
-		code = exit.ExitCode()
+	promises(ts, args[0], exitOf(ts, args[1:]), args[1:], ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+}
+
+// code runs a command that makes nothing and looks at its exit code:
+//
+//	code EXIT-CODE COMMAND [FLAGS...]
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code EXIT-CODE COMMAND [FLAGS...]")
 	}
-	promises(ts, args[0], code, args[1:], ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	if got := exitOf(ts, args[1:]); strconv.Itoa(got) != args[0] {
+		ts.Fatalf("exit code %d, want %s", got, args[0])
+	}
+}
+
+// exitOf runs the program and gives its exit code.
+func exitOf(ts *testscript.TestScript, args []string) int {
+	err := ts.Exec("rebuild-check", args...)
+	if err == nil {
+		return 0
+	}
+	exit := (*exec.ExitError)(nil)
+	if !asExit(err, &exit) {
+		ts.Fatalf("running: %v", err)
+	}
+	return exit.ExitCode()
 }
 
 func asExit(err error, exit **exec.ExitError) bool {

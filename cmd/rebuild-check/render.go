@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"rebuild-check.dev/rebuild-check/verifier"
@@ -32,32 +35,41 @@ Exit codes: 0 rendered, 1 something is wrong in the revision, 2 usage, 3 it coul
 		Example: renderExample, Args: noArgs, SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.render(cmd) },
 	}
-	v := cmd.Flags()
-	v.SortFlags = false
-	v.StringVar(&f.opts.Rev, "rev", "", "revision to render: a commit, short id, branch or tag (required)")
-	v.StringVar(&f.opts.Repo, "repo", ".", "repository: a `folder` inside it, or a URL")
-	v.StringVar(&f.opts.Path, "path", ".", "`folder` of the revision to render: a Helm chart, Kustomize, or plain YAML and JSON")
-	f.helm(v)
-	v.StringVarP(&f.opts.Namespace, "namespace", "n", "", "namespace to write into objects that name none")
-	v.StringVarP(&f.output, "output", "o", "yaml", "form on standard output: yaml or json")
+	f.reading(cmd.Flags(), "yaml", "namespace to write into objects that name none", "yaml or json")
 	return cmd
 }
 
-func (f *flags) render(cmd *cobra.Command) error {
+// reading adds the flags of a command that reads a revision and creates nothing.
+func (f *flags) reading(v *pflag.FlagSet, form, namespace, forms string) {
+	v.SortFlags = false
+	v.StringVar(&f.opts.Rev, "rev", "", "revision to read: a commit, short id, branch or tag (required)")
+	v.StringVar(&f.opts.Repo, "repo", ".", "repository: a `folder` inside it, or a URL")
+	v.StringVar(&f.opts.Path, "path", ".", "`folder` of the revision to render: a Helm chart, Kustomize, or plain YAML and JSON")
+	f.helm(v)
+	v.StringVarP(&f.opts.Namespace, "namespace", "n", "", namespace)
+	v.StringVarP(&f.output, "output", "o", form, "form on standard output: "+forms)
+}
+
+// checkReading finds every mistake in those flags at once.
+func (f *flags) checkReading(cmd *cobra.Command, forms ...string) error {
 	var mistakes []error
 	if f.opts.Rev == "" {
 		mistakes = append(mistakes, errors.New("--rev is required: name a commit, branch or tag, as in --rev HEAD"))
 	}
-	if f.output != "yaml" && f.output != "json" {
-		mistakes = append(mistakes, fmt.Errorf("--output %q: want yaml or json", f.output))
+	if !slices.Contains(forms, f.output) {
+		mistakes = append(mistakes, fmt.Errorf("--output %q: want %s", f.output, strings.Join(forms, " or ")))
 	}
 	if n := f.opts.Namespace; n != "" && !validNamespace(n) {
 		mistakes = append(mistakes, fmt.Errorf("--namespace %q: want at most 63 lower-case letters, digits and dashes, as Kubernetes does", n))
 	}
-	if len(mistakes) > 0 {
-		return errors.Join(mistakes...)
-	}
 	f.unset(cmd)
+	return errors.Join(mistakes...)
+}
+
+func (f *flags) render(cmd *cobra.Command) error {
+	if err := f.checkReading(cmd, "yaml", "json"); err != nil {
+		return err
+	}
 	progress := newProgress(cmd.ErrOrStderr())
 	f.opts.Progress = progress.stage
 	set, findings, err := verifier.Render(cmd.Context(), f.opts)

@@ -69,7 +69,7 @@ Exit codes: 0 reproduced, 1 not reproduced, 2 usage, 3 inconclusive (safe to ret
 	v.DurationVar(&f.opts.Timeout, "timeout", 15*time.Minute, "limit of the whole run, clean-up excepted")
 	v.BoolVar(&f.opts.KeepCluster, "keep-cluster", false, "leave the cluster and print its kubeconfig")
 	v.StringVarP(&f.output, "output", "o", "text", "result on standard output: text or json")
-	root.AddCommand(newRender())
+	root.AddCommand(newClosure(), newRender())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
 }

@@ -26,8 +26,8 @@ const (
 	trustPage    = "../../docs/trust.md"
 )
 
-// TestFieldTables: docs/evidence.md has every field of every file of an evidence folder, as the Go
-// sources of this package say it.
+// TestFieldTables: docs/evidence.md has every field of every file of an evidence folder, and of what the
+// command closure writes, as the Go sources of this package say it.
 func TestFieldTables(t *testing.T) {
 	files := parse(t, ".")
 	pkg, err := doc.NewFromFiles(files.set, slices.Collect(maps.Values(files.byPath)), "evidence", doc.AllDecls)
@@ -39,7 +39,7 @@ func TestFieldTables(t *testing.T) {
 		types[typ.Name] = typ
 	}
 	var text strings.Builder
-	for _, name := range reachable(types, "Run", "Live", "Inventory", "Event") {
+	for _, name := range reachable(types, "Run", "Live", "Inventory", "Event", "Closure") {
 		fmt.Fprintf(&text, "### %s\n\n%s\n\n", name, oneLine(types[name].Doc))
 		fmt.Fprint(&text, fields(types, types[name]))
 	}

@@ -47,3 +47,17 @@ func SortReferences(references []Reference) {
 		return cmp.Or(a.NeededBy.Compare(b.NeededBy), cmp.Compare(a.Field, b.Field), a.Object.Compare(b.Object), cmp.Compare(a.Key, b.Key))
 	})
 }
+
+// Closure is what the command closure writes as JSON: what the objects of a revision need by name, and
+// what is wrong with the set.
+type Closure struct {
+	SchemaVersion string    `json:"schemaVersion"`
+	Revision      *Revision `json:"revision,omitempty"`
+	// Path is what was rendered, Namespace where objects go that name none.
+	Path      string `json:"path"`
+	Namespace string `json:"namespace"`
+	// Objects is how many the set has.
+	Objects    int         `json:"objects"`
+	References []Reference `json:"references"`
+	Findings   []Finding   `json:"findings"`
+}
