@@ -34,6 +34,7 @@ lint: ## gofmt, go vet and staticcheck
 bench: build ## the whole run against a kubectl script; render and source against their peers, each in one run; closure
 	ci/bench-source
 	ci/bench-render
+	ci/bench-chart
 	ci/bench-closure
 	$(lab); ci/bench
 
