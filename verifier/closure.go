@@ -2,6 +2,7 @@ package verifier
 
 import (
 	"context"
+	"slices"
 
 	"rebuild-check.dev/rebuild-check/verifier/closure"
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
@@ -28,9 +29,11 @@ func Closure(ctx context.Context, opts Options) (evidence.Closure, error) {
 // close asks of the set alone what it needs and lacks, and what in it is refused.
 func (r *run) close() []evidence.Reference {
 	done := r.stage("closure")
-	graph := closure.Graph(r.set, closure.Options{Created: r.created, Target: r.facts.Request.Namespace})
-	findings := append(closure.Refused(r.set), closure.Findings(r.set, graph)...)
+	opts := closure.Options{Created: r.created, Target: r.facts.Request.Namespace, Inputs: r.inputs}
+	graph := closure.Graph(r.set, opts)
+	findings := slices.Concat(closure.Refused(r.set), closure.Findings(r.set, graph), closure.Inputs(r.set, graph, opts))
 	r.found(findings...)
+	r.stub(graph, opts)
 	done("%d findings, for namespace %s", len(findings), r.facts.Request.Namespace)
 	return graph
 }

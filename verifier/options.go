@@ -33,6 +33,9 @@ type Options struct {
 	Isolation   string
 	Timeout     time.Duration
 	KeepCluster bool
+	// ExplainAll lets the run go on past missing Secrets, ConfigMaps and keys, with stubs, to find what
+	// else is missing.
+	ExplainAll bool
 	// Progress is told of every stage when it begins (Seconds < 0) and when it ends. It may be called
 	// from several goroutines.
 	Progress func(evidence.Stage)

@@ -105,6 +105,7 @@ func (r *run) declared(tree *source.Tree) (paths []render.Options, note string, 
 	if err != nil {
 		return nil, "", err
 	}
+	r.inputs = config.Inputs
 	var won []string
 	if r.opts.Path == "" {
 		for _, p := range config.Paths {

@@ -72,8 +72,10 @@ func (r *run) apply(ctx context.Context, p *place, repeat *evidence.Repeat, obse
 	observer.Step("Apply", "")
 	err := p.client.CreateNamespaces(ctx, r.created)
 	if err == nil {
-		repeat.Applied, err = p.client.Apply(ctx, r.set)
+		repeat.Applied, err = p.client.Apply(ctx, r.applied)
 	}
+	stubs := r.stubs()
+	repeat.Applied = slices.DeleteFunc(repeat.Applied, func(a evidence.Applied) bool { return a.Error == "" && slices.Contains(stubs, a.Object) })
 	repeat.Seconds["apply"] = time.Since(begin).Seconds()
 	observer.Step("Applied", fmt.Sprintf("%d objects", len(repeat.Applied)))
 	refused := 0
@@ -154,7 +156,7 @@ func (r *run) compare(ctx context.Context, p *place, repeat *evidence.Repeat, ob
 	now := <-listed
 	comparison := drift.Compare(drift.Input{
 		Set: r.set, Live: live, Before: p.before, Now: now, Images: r.facts.Images, Containers: repeat.Containers,
-		Namespaces: r.created, Mask: r.mask,
+		Namespaces: r.created, Stubs: r.stubs(), Mask: r.mask,
 	})
 	repeat.Comparison = &comparison
 	raw.Inventory = now
@@ -179,7 +181,7 @@ func (r *run) clean(ctx context.Context, p *place, repeat *evidence.Repeat, last
 	begin := time.Now()
 	cleanCtx, cancel := context.WithTimeout(ctx, cleanLimit)
 	defer cancel()
-	err := p.client.Clean(cleanCtx, r.set, r.created)
+	err := p.client.Clean(cleanCtx, r.applied, r.created)
 	cleaning := drift.Clean(p.before, p.client.Inventory(ctx))
 	if err == nil && len(cleaning.Left) > 0 {
 		// Some go a moment later than what they belonged to, such as volumes after their claims.

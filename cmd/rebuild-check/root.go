@@ -68,6 +68,7 @@ Exit codes: 0 reproduced, 1 not reproduced, 2 usage, 3 inconclusive (safe to ret
 	v.StringVar(&f.opts.Isolation, "isolation", "namespace", "one cluster a run and a clean `namespace` a repeat, or one cluster a repeat: namespace or cluster")
 	v.DurationVar(&f.opts.Timeout, "timeout", 15*time.Minute, "limit of the whole run, clean-up excepted")
 	v.BoolVar(&f.opts.KeepCluster, "keep-cluster", false, "leave the cluster and print its kubeconfig")
+	v.BoolVar(&f.opts.ExplainAll, "explain-all", false, "go on past missing Secrets, ConfigMaps and keys, with stubs, to find what else is missing; never a pass")
 	v.StringVarP(&f.output, "output", "o", "text", "result on standard output: text or json")
 	root.AddCommand(newClosure(), newRender())
 	root.CompletionOptions.HiddenDefaultCmd = true

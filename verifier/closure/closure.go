@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
+	"rebuild-check.dev/rebuild-check/verifier/scenario"
 )
 
 // Options say what the run brings along.
@@ -16,6 +17,8 @@ type Options struct {
 	// Target is the namespace of objects that name none. Empty means that it is not known, and then
 	// its existence is not checked.
 	Target string
+	// Inputs are declared to come from outside the repository.
+	Inputs []scenario.Input
 }
 
 // need is one thing that an object needs by name.
@@ -115,6 +118,13 @@ func (w *world) judge(object *evidence.Object, n need) evidence.Reference {
 	there, source := w.find(n.id)
 	reference.State, reference.By = source.state, source.by
 	switch {
+	case source.state == evidence.Input && w.inputs[n.id].Gives(n.key):
+		return reference
+	case source.state == evidence.Input && w.inputs[n.id].Stubbed:
+		finding.Code, reference.Field, reference.Origin = "missing-key", evidence.FieldPath(n.keyField...), object.At(n.keyField...)
+		finding.Message, finding.Do = "declared as an input, and its stub has no such key", "add the key to its stub in "+scenario.ConfigFile
+	case source.state == evidence.Input:
+		finding.Message, finding.Do = "declared as an input ("+source.by+"), and the run was given none", "add stub: to the input in "+scenario.ConfigFile
 	case source.state == evidence.Missing:
 		if finding.Do == "" {
 			finding.Do = "add it to the repository" + w.suggest(n.id)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rebuild-check.dev/rebuild-check/verifier/evidence"
+	"rebuild-check.dev/rebuild-check/verifier/scenario"
 )
 
 // world is what is there once the set is applied.
@@ -15,6 +16,8 @@ type world struct {
 	objects map[evidence.ID]*evidence.Object
 	// produced are objects that a controller makes from one in the set, or that the run creates.
 	produced map[evidence.ID]supply
+	// inputs are declared to come from outside the repository.
+	inputs map[evidence.ID]scenario.Input
 	// crds are the CustomResourceDefinitions of the set by the group and kind they define.
 	crds map[[2]string]*evidence.Object
 	// names are the names of the set's objects by group, kind and namespace, for suggestions.
@@ -32,8 +35,12 @@ func newWorld(set *evidence.Set, opts Options) *world {
 		target:   opts.Target,
 		objects:  map[evidence.ID]*evidence.Object{},
 		produced: map[evidence.ID]supply{},
+		inputs:   map[evidence.ID]scenario.Input{},
 		crds:     map[[2]string]*evidence.Object{},
 		names:    map[evidence.ID][]string{},
+	}
+	for _, input := range opts.Inputs {
+		w.inputs[input.ID(opts.Target)] = input
 	}
 	for _, name := range opts.Created {
 		w.produced[evidence.ID{Kind: "Namespace", Name: name}] = supply{evidence.Given, "the run creates it"}
@@ -91,6 +98,9 @@ func (w *world) namespace(object *evidence.Object) string {
 func (w *world) find(id evidence.ID) (*evidence.Object, supply) {
 	if object, ok := w.objects[id]; ok {
 		return object, supply{state: evidence.InSet}
+	}
+	if input, ok := w.inputs[id]; ok {
+		return nil, supply{evidence.Input, input.Reason}
 	}
 	if from, ok := w.produced[id]; ok {
 		return nil, from

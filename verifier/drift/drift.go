@@ -20,6 +20,8 @@ type Input struct {
 	Containers  []evidence.Container
 	// Namespaces are those that the run created and Git does not declare.
 	Namespaces []string
+	// Stubs are the objects that the run applied beside the set.
+	Stubs []evidence.ID
 	// Mask stands in for a secret value; the same value gives the same text within a run.
 	Mask func(string) string
 }

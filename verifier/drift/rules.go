@@ -162,6 +162,11 @@ var objectRules = []rule{
 		},
 	},
 	{
+		Name:   "stub-of-the-run",
+		Reason: "the run makes a stub, marked as one, in the place of an input that is declared, or of what --explain-all goes past",
+		object: func(c *comparison, o evidence.Listed) bool { return slices.Contains(c.in.Stubs, o.ID) },
+	},
+	{
 		Name:   "made-in-every-namespace",
 		Reason: "Kubernetes puts ServiceAccount default and ConfigMap kube-root-ca.crt into every namespace",
 		object: func(_ *comparison, o evidence.Listed) bool {

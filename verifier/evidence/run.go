@@ -65,6 +65,10 @@ type Run struct {
 	Stages      []Stage   `json:"stages"`
 	// Found are the findings of the stages before the first repeat and after the last.
 	Found []Finding `json:"found"`
+	// Stubs are what the run made in the place of what is not in the repository.
+	Stubs []Stub `json:"stubs,omitempty"`
+	// Explain is true when the run was to go on past what is missing (--explain-all).
+	Explain bool `json:"explain,omitempty"`
 	// Signal is INT or TERM when one ended the run.
 	Signal string `json:"signal,omitempty"`
 	// Leftovers are what could not be removed, each with the command that removes it.

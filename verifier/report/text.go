@@ -37,6 +37,9 @@ func Text(w io.Writer, run evidence.Run) error {
 	for _, e := range run.Experiments {
 		fmt.Fprintf(out, "experiment %s: %s\n", Clean(e.Name), Clean(e.Change))
 	}
+	for _, s := range run.Stubs {
+		fmt.Fprintf(out, "stub %s: %s\n", Clean(s.Object.String()), Clean(s.Reason))
+	}
 	if len(run.Findings) > 0 {
 		out.WriteString("\n")
 	}

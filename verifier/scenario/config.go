@@ -35,6 +35,8 @@ type Config struct {
 	Namespace string
 	// Nodes is how many the cluster has; 0 means that the file does not say.
 	Nodes int
+	// Inputs are what may come from outside the repository.
+	Inputs []Input
 }
 
 // Path is one folder or file of the revision to render.
@@ -98,6 +100,7 @@ func (r *configReader) config(n *yaml.Node) Config {
 	api, kind := "", ""
 	r.mapping(n, "", map[string]func(*yaml.Node, string){
 		"apiVersion": func(n *yaml.Node, field string) { api = r.oneOf(n, field, configAPI) },
+		"inputs":     func(n *yaml.Node, field string) { c.Inputs = r.inputs(n, field) },
 		"kind":       func(n *yaml.Node, field string) { kind = r.oneOf(n, field, configKind) },
 		"namespace":  func(n *yaml.Node, field string) { c.Namespace = r.matching(n, field, namespaceName, "a namespace") },
 		"nodes": func(n *yaml.Node, field string) {

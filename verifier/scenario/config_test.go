@@ -33,7 +33,7 @@ func TestParseConfigMistakes(t *testing.T) {
 		"not YAML":          {head + " a: b\n", []string{"line 3"}},
 		"no version":        {"kind: RebuildCheck\n", []string{":1: apiVersion is missing: want rebuild-check.dev/v1alpha1"}},
 		"other version":     {"apiVersion: rebuild-check.dev/v2\nkind: Other\n", []string{`:1: apiVersion: want rebuild-check.dev/v1alpha1, not "rebuild-check.dev/v2"`, ":2: kind: want RebuildCheck"}},
-		"unknown field":     {head + "namepsace: x\n", []string{`:3: there is no field "namepsace"; known are: apiVersion, kind, namespace, nodes, paths`}},
+		"unknown field":     {head + "namepsace: x\n", []string{`:3: there is no field "namepsace"; known are: apiVersion, inputs, kind, namespace, nodes, paths`}},
 		"unknown inside":    {head + "paths:\n- path: a\n  rendrer: helm\n", []string{`:5: paths[0]: there is no field "rendrer"`}},
 		"other case":        {head + "Nodes: 1\n", []string{`:3: there is no field "Nodes"`}},
 		"twice":             {head + "nodes: 1\nnodes: 2\n", []string{":4: nodes: it stands in line 3 already"}},

@@ -79,6 +79,7 @@ var mutations = []struct {
 	{"a metric unobserved", false, func(r *evidence.Run) { r.Repeats[1].Metrics[1].Observed = false }},
 	{"a metric absent", false, func(r *evidence.Run) { r.Repeats[1].Metrics = r.Repeats[1].Metrics[1:] }},
 	{"no metrics", false, func(r *evidence.Run) { r.Repeats[1].Metrics = nil }},
+	{"a stub of what is missing, and nothing said to be missing", false, func(r *evidence.Run) { r.Stubs = []evidence.Stub{{Object: stray, Explain: true}} }},
 	{"not ended", false, func(r *evidence.Run) { r.Repeats[1].Ended = false }},
 	{"a signal", false, func(r *evidence.Run) { r.Signal = "INT" }},
 	{"no artifacts", true, func(r *evidence.Run) { r.Repeats[1].Artifacts = nil }},
@@ -163,6 +164,7 @@ func TestStillAPass(t *testing.T) {
 		}, nil},
 		{"restarted before it settled", func(r *evidence.Run) { r.Repeats[1].Containers[0].Restarts = 1 }, []string{"warn restarted Pod/ns/web-1-x containers[c]"}},
 		{"leftovers", func(r *evidence.Run) { r.Leftovers = []string{"docker rm x"} }, []string{"warn not-clean"}},
+		{"a stub of a declared input", func(r *evidence.Run) { r.Stubs = []evidence.Stub{{Object: stray, Reason: "x"}} }, nil},
 		{"a slower repeat", func(r *evidence.Run) { r.Repeats[1].Metrics[1].Value = 99 }, nil},
 		{"an artifact that nothing holds fixed is not labelled", func(r *evidence.Run) { r.Experiments[0].Fixed = nil }, nil},
 	}
@@ -182,7 +184,7 @@ func TestStillAPass(t *testing.T) {
 var needed = map[string]bool{
 	"Revision": true, "Set": true, "Experiments": true, "Images": true, "ImagesAsked": true, "Repeats": true,
 	// These can only make a pass worse, or say where it was.
-	"Found": false, "Signal": false, "Leftovers": false,
+	"Found": false, "Signal": false, "Leftovers": false, "Stubs": false, "Explain": false,
 	"SchemaVersion": false, "Tool": false, "ID": false, "Started": false, "Request": false, "Clusters": false, "Stages": false, "NotCovered": false,
 	// These are computed, and never read.
 	"Findings": false, "Outcome": false, "ExitCode": false,

@@ -25,6 +25,11 @@ func (j *judgement) nothingSkipped() {
 	case !run.ImagesAsked:
 		j.gap(0, "the images were not resolved")
 	}
+	for _, stub := range run.Stubs {
+		if stub.Explain {
+			j.gap(0, "%s was stubbed, and no finding says that it is missing", stub.Object)
+		}
+	}
 	for _, image := range run.Images {
 		switch {
 		case !image.Resolved():
