@@ -187,7 +187,7 @@ func kubectl(t *testing.T, cluster string, args ...string) {
 }
 
 // repository makes a Git repository of a scenario, with some of its text replaced: file to pairs of
-// old and new text; an empty list deletes the file.
+// old and new text; an empty list deletes the file, a list of one text writes it.
 func repository(t *testing.T, name string, edits map[string][]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
@@ -196,6 +196,12 @@ func repository(t *testing.T, name string, edits map[string][]string) string {
 			path := filepath.Join(dir, file)
 			if len(pairs) == 0 {
 				if err := os.Remove(path); err != nil {
+					return err
+				}
+				continue
+			}
+			if len(pairs) == 1 {
+				if err := os.WriteFile(path, []byte(pairs[0]), 0o644); err != nil {
 					return err
 				}
 				continue
