@@ -53,6 +53,7 @@ func TestParseConfigMistakes(t *testing.T) {
 		"values out":        {head + "paths:\n- {path: a, values: [../v.yaml], set: [x], release: A_b}\n", []string{":4: paths[0].values[0]", ":4: paths[0].set[0]: want KEY=VALUE", ":4: paths[0].release"}},
 		"alias":             {head + "namespace: &a x\nnodes: *a\n", []string{":3: namespace: anchors and aliases", ":4: nodes: anchors and aliases"}},
 		"merge key":         {head + "<<: {nodes: 2}\n", []string{`:3: there is no field "<<"`}},
+		"inputs":            {head + "inputs:\n- {kind: Pod, name: A_b, keys: [a/b]}\n- {kind: Secret, name: s, reason: ' ', stub: false}\n- {kind: Secret, name: s, reason: x, stub: {}}\n- {kind: Secret, name: t, reason: x, stub: {a: 1, 'b c': x}}\n", []string{":4: inputs[0].kind: want Secret or ConfigMap", ":4: inputs[0].name", ":4: inputs[0].keys[0]", ":4: inputs[0]: reason is missing", ":5: inputs[1].reason: want a text that says why", ":5: inputs[1].stub: want true", ":6: inputs[2].stub: want true", ":6: inputs[2]: Secret s is also in line 5", ":7: inputs[3].stub: \"b c\" is not a key", ":7: inputs[3].stub.a: want a text"}},
 		"second document":   {head + "---\n" + head, []string{":3: a second document"}},
 		"all at once":       {"kind: X\nnodes: 0\nfoo: 1\npaths:\n- path: /x\n- renderer: y\n", []string{":1: apiVersion is missing", ":1: kind", ":2: nodes", `:3: there is no field "foo"`, ":5: paths[0].path", ":6: paths[1].renderer", ":6: paths[1]: path is missing"}},
 		"too long":          {head + strings.Repeat("#", MaxConfig), []string{"over the limit of 65536 bytes"}},
