@@ -21,11 +21,6 @@ func (r *run) stub(graph []evidence.Reference, opts closure.Options) {
 	if len(stubs) == 0 {
 		return
 	}
-	whole := *r.set
-	whole.Objects = slices.Clone(r.set.Objects)
-	r.set = &evidence.Set{}
-	*r.set = whole
-	r.set.Objects = slices.Clone(whole.Objects)
 	var beside []evidence.Object
 	for _, s := range stubs {
 		r.facts.NotCovered = append(r.facts.NotCovered, "what the real "+s.Object.String()+" holds: the run used a stub ("+s.Reason+")")
@@ -35,7 +30,8 @@ func (r *run) stub(graph []evidence.Reference, opts closure.Options) {
 			beside = append(beside, stubObject(s))
 		}
 	}
-	whole.Objects = append(slices.Clone(r.set.Objects), beside...)
+	whole := *r.set
+	whole.Objects = slices.Concat(r.set.Objects, beside)
 	evidence.SortObjects(whole.Objects)
 	r.applied = &whole
 }
@@ -43,9 +39,9 @@ func (r *run) stub(graph []evidence.Reference, opts closure.Options) {
 // stubs are the objects that the run applies beside the set.
 func (r *run) stubs() []evidence.ID {
 	var ids []evidence.ID
-	for _, o := range r.applied.Objects {
-		if r.set.Find(o.ID) == nil {
-			ids = append(ids, o.ID)
+	for _, s := range r.facts.Stubs {
+		if r.set.Find(s.Object) == nil {
+			ids = append(ids, s.Object)
 		}
 	}
 	return ids

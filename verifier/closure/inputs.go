@@ -80,6 +80,7 @@ func Stubs(graph []evidence.Reference, opts Options, explain bool) (stubs []evid
 		declared[input.ID(opts.Target)] = input
 	}
 	asked := map[evidence.ID][]string{}
+	excused := map[evidence.ID]bool{}
 	var order []evidence.ID
 	for _, r := range graph {
 		missing := explain && r.Finding != nil && r.Finding.Severity == evidence.Fail &&
@@ -89,6 +90,7 @@ func Stubs(graph []evidence.Reference, opts Options, explain bool) (stubs []evid
 		}
 		if missing {
 			covered = append(covered, *r.Finding)
+			excused[r.Object] = true
 		}
 		if _, seen := asked[r.Object]; !seen {
 			order = append(order, r.Object)
@@ -100,11 +102,8 @@ func Stubs(graph []evidence.Reference, opts Options, explain bool) (stubs []evid
 	}
 	for _, id := range order {
 		input, ok := declared[id]
-		excused := slices.ContainsFunc(covered, func(f evidence.Finding) bool {
-			return f.Object == id.String() || slices.ContainsFunc(asked[id], func(key string) bool { return f.Object == id.String()+" key "+key })
-		})
-		stub := evidence.Stub{Object: id, Reason: input.Reason, Origin: input.Origin, Explain: excused, Texts: input.StubKeys(asked[id])}
-		if !ok || excused {
+		stub := evidence.Stub{Object: id, Reason: input.Reason, Origin: input.Origin, Explain: excused[id], Texts: input.StubKeys(asked[id])}
+		if !ok || excused[id] {
 			stub.Reason = "missing, and stubbed by --explain-all"
 		}
 		stubs = append(stubs, stub)
